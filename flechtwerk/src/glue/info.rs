@@ -1,0 +1,131 @@
+//! Constant descriptions of topics and stages, made by the macros and read by the compile-time checks, the
+//! startup checks and the runtime.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+
+use super::{Failure, FailureKind, Outputs, RawRecord, Round, RoundEnd};
+use crate::BoxError;
+
+/// A topic type, as a constant.
+#[derive(Debug)]
+pub struct TopicInfo {
+    /// The topic's name in Kafka, before any mapping.
+    pub name: &'static str,
+    /// The path of the type that stands for it: `my_crate::Words`.
+    pub id: &'static str,
+    /// The codecs' names, for messages: `Utf8`, `Json<u64>`.
+    pub key_codec: &'static str,
+    /// See `key_codec`.
+    pub value_codec: &'static str,
+    /// The key may be null.
+    pub key_nullable: bool,
+}
+
+/// The state that a stage keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct StateInfo {
+    /// The type's name as written.
+    pub type_name: &'static str,
+    /// The version that is written.
+    pub version: u32,
+}
+
+/// What a parameter of a stage stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// `&mut State<S>`
+    State(StateInfo),
+    /// `&mut Out<T>`
+    Output(&'static TopicInfo),
+}
+
+/// Where reading starts when the group has committed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At the oldest record there is.
+    Earliest,
+    /// At the end.
+    Latest,
+}
+
+/// The order of a bucket's records from several inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the inputs are listed.
+    Inputs,
+    /// Smallest timestamp first, ties as the inputs are listed.
+    Timestamp,
+}
+
+/// A stage, as a constant.
+#[derive(Clone, Copy, Debug)]
+pub struct StageInfo {
+    /// Unique in its pipeline.
+    pub name: &'static str,
+    /// The path of the function: `my_crate::count`.
+    pub id: &'static str,
+    /// Set by the user, else made of namespace, pipeline and stage name.
+    pub application_id: Option<&'static str>,
+    /// The inputs, as listed.
+    pub inputs: &'static [&'static TopicInfo],
+    /// The parameters after the input, in order.
+    pub parts: &'static [Part],
+    /// See [`Start`].
+    pub start: Start,
+    /// See [`Order`].
+    pub order: Order,
+    /// The state key is computed by a function: [`AnyStage::key`] is to be asked.
+    pub custom_key: bool,
+    /// Stands in for a stage with errors, so that one mistake stays one error.
+    pub stub: bool,
+}
+
+impl StageInfo {
+    /// The output topics, in parameter order; [`super::OutputRecord::topic`] is an index into this.
+    pub fn outputs(&self) -> impl Iterator<Item = &'static TopicInfo> + use<> {
+        let parts = self.parts;
+        parts.iter().filter_map(|part| match part {
+            Part::Output(topic) => Some(*topic),
+            Part::State(_) => None,
+        })
+    }
+
+    /// The state, if the stage keeps one.
+    pub fn state(&self) -> Option<StateInfo> {
+        self.parts.iter().find_map(|part| match part {
+            Part::State(state) => Some(*state),
+            Part::Output(_) => None,
+        })
+    }
+}
+
+/// What shared things a round may look at. Nothing yet.
+#[derive(Default)]
+pub struct Env {}
+
+/// A future that is boxed once a round.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A stage behind one virtual call per round.
+pub trait AnyStage: Sync {
+    /// Its description.
+    fn info(&self) -> &'static StageInfo;
+
+    /// The state key of a record; asked only where [`StageInfo::custom_key`] is set.
+    fn key(&self, record: &RawRecord) -> Result<Bytes, (FailureKind, BoxError)>;
+
+    /// Runs the function over a round: buckets concurrently, records of a bucket one after another. Fills in
+    /// each bucket's `change` and appends to `outputs`. `budget` is how many bytes of outputs and changed state
+    /// the round may make; past it the round stops with `OverBudget`, unless it has only one record. On an
+    /// error or `OverBudget`, `outputs` is as it was before. Panics of user code are caught.
+    fn round<'a>(
+        &'a self,
+        round: &'a mut Round,
+        outputs: &'a mut Outputs,
+        env: &'a Env,
+        budget: usize,
+    ) -> BoxFuture<'a, Result<RoundEnd, Failure>>;
+}

@@ -1,0 +1,173 @@
+//! What passes between the runtime and a stage's generated code: raw records in, changed state and encoded
+//! outputs out. Everything here is bytes; types exist only inside the generated code.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::BoxError;
+use crate::record::Headers;
+
+/// One record as it was read from Kafka.
+#[derive(Clone)]
+pub struct RawRecord {
+    /// Index into the stage's inputs.
+    pub input: u16,
+    /// The partition it was read from.
+    pub partition: i32,
+    /// Its offset there.
+    pub offset: i64,
+    /// Milliseconds since the epoch; negative where the record has none.
+    pub timestamp: i64,
+    /// The key's bytes, `None` for null.
+    pub key: Option<Bytes>,
+    /// The value's bytes, `None` for null.
+    pub value: Option<Bytes>,
+    /// The headers, in order.
+    pub headers: Headers,
+}
+
+impl RawRecord {
+    /// Bytes of key and value, for batch limits.
+    pub fn size(&self) -> usize {
+        self.key.as_ref().map_or(0, Bytes::len) + self.value.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// What became of a bucket's state in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateChange {
+    /// As it was, or the stage has no state.
+    Unchanged,
+    /// The encoded new state.
+    Set(Bytes),
+    /// Removed (it may not have existed).
+    Deleted,
+}
+
+/// The records of one state key within a round, and that key's state.
+pub struct Bucket {
+    /// The state key (SPEC "state identity"); empty for null record keys of stages without state.
+    pub key: Bytes,
+    /// The bucket's records: a range of [`Round::records`], in the order of processing.
+    pub records: Range<usize>,
+    /// The state before the round, as encoded in the changelog (version and codec bytes).
+    pub state: Option<Bytes>,
+    /// Filled in by the round.
+    pub change: StateChange,
+}
+
+/// What a task takes from its queues at once, grouped by state key.
+pub struct Round {
+    /// All records, grouped by bucket.
+    pub records: Vec<RawRecord>,
+    /// The buckets, in order of first appearance.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Where an encoded output came from, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Index into the stage's inputs.
+    pub input: u16,
+    /// Partition of the input record.
+    pub partition: i32,
+    /// Offset of the input record.
+    pub offset: i64,
+}
+
+/// One encoded output; its bytes lie in [`Outputs::bytes`].
+pub struct OutputRecord {
+    /// Index into the stage's outputs ([`super::StageInfo::outputs`] order).
+    pub topic: u16,
+    /// Range of the key, `None` for null.
+    pub key: Option<Range<usize>>,
+    /// Range of the value, `None` for null.
+    pub value: Option<Range<usize>>,
+    /// Milliseconds since the epoch.
+    pub timestamp: i64,
+    /// An explicit partition, where the user asked for one.
+    pub partition: Option<i32>,
+    /// Headers, in order; mostly none.
+    pub headers: Headers,
+    /// The input record that made it.
+    pub cause: Cause,
+}
+
+/// The outputs of a batch: one buffer, many records, in order per bucket.
+#[derive(Default)]
+pub struct Outputs {
+    /// Keys and values, back to back.
+    pub bytes: Vec<u8>,
+    /// The records.
+    pub records: Vec<OutputRecord>,
+}
+
+impl Outputs {
+    /// Marks the present end, to go back to with [`Outputs::truncate`].
+    pub fn mark(&self) -> (usize, usize) {
+        (self.bytes.len(), self.records.len())
+    }
+
+    /// Forgets everything after `mark`.
+    pub fn truncate(&mut self, mark: (usize, usize)) {
+        self.bytes.truncate(mark.0);
+        self.records.truncate(mark.1);
+    }
+
+    /// The bytes of a range.
+    pub fn slice(&self, range: &Range<usize>) -> &[u8] {
+        &self.bytes[range.clone()]
+    }
+}
+
+/// Which part of a record did not decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordPart {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
+/// What went wrong with a record.
+#[derive(Debug)]
+pub enum FailureKind {
+    /// The key or value is not what the topic's codec expects.
+    Decode(RecordPart),
+    /// The function returned an error.
+    User,
+    /// The function panicked.
+    Panic,
+    /// An output could not be encoded; the topic's index in the stage's outputs.
+    Encode {
+        /// Index into the stage's outputs.
+        output: u16,
+    },
+    /// The stored state could not be decoded; its format version where that is the trouble.
+    State {
+        /// The unknown version.
+        version: Option<u32>,
+    },
+    /// The new state could not be encoded.
+    EncodeState,
+}
+
+/// A failed round: nothing of it counts.
+#[derive(Debug)]
+pub struct Failure {
+    /// Index of the record in [`Round::records`].
+    pub record: usize,
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// The cause; never contains payload bytes of ours.
+    pub error: BoxError,
+}
+
+/// How a round ended.
+pub enum RoundEnd {
+    /// Every bucket is done.
+    Done,
+    /// The round's outputs and states passed the byte budget: nothing of it counts; run fewer records.
+    OverBudget,
+}

@@ -1,0 +1,238 @@
+//! The ports to the cluster: transactional producer, group membership, readers of partitions, administration.
+//!
+//! Methods block and are called from threads of their own, never from async code, unless they say otherwise.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::glue::{Outputs, RawRecord};
+
+/// What may be done about an error (SPEC 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The same call again.
+    Retriable,
+    /// The time limit of the call passed; the same call again.
+    TimedOut,
+    /// Abort the transaction; then the batch may be sent again.
+    Abortable,
+    /// The group moved on (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS): abort, and it is no
+    /// failure of the batch.
+    Generation,
+    /// Another process took this `group.instance.id`.
+    FencedInstance,
+    /// Another producer took this transactional id, or the broker timed the transaction out.
+    Fenced,
+    /// The client is unusable; make a new one.
+    Fatal,
+    /// Repeating can't mend it: too large, invalid, not authorized, policy.
+    Hopeless,
+}
+
+/// An answer that is not success.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{text} ({code})")]
+pub(crate) struct BrokerError {
+    pub(crate) kind: ErrorKind,
+    /// Kafka's or librdkafka's name of the error.
+    pub(crate) code: String,
+    pub(crate) text: String,
+    /// For a failed output: its index in [`Outputs::records`].
+    pub(crate) output: Option<usize>,
+    /// For a failed output or changelog record: bytes of key and value.
+    pub(crate) size: Option<usize>,
+}
+
+/// A topic's partition.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TopicPartition {
+    pub(crate) topic: Arc<str>,
+    pub(crate) partition: i32,
+}
+
+/// An input position to commit, with the stamp as metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OffsetCommit {
+    pub(crate) at: TopicPartition,
+    pub(crate) offset: i64,
+    pub(crate) metadata: String,
+}
+
+/// What the group has committed for a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Committed {
+    pub(crate) at: TopicPartition,
+    /// `None`: nothing was ever committed (or it expired).
+    pub(crate) offset: Option<i64>,
+    /// The metadata beside it; empty where there is none.
+    pub(crate) metadata: String,
+}
+
+/// What is known of a producer's requests that were sent and never answered (SPEC 3.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unanswered {
+    /// TxnOffsetCommit or EndTxn requests sent and lost, ever, on this producer.
+    pub(crate) lost_txn: u32,
+    /// TxnOffsetCommit or EndTxn requests sent and not answered at this moment.
+    pub(crate) open_txn: u32,
+    /// The same for Produce: lost ever.
+    pub(crate) lost_produce: u32,
+    /// Produce requests sent and not answered at this moment.
+    pub(crate) open_produce: u32,
+    /// EndTxn requests ever sent.
+    pub(crate) sent_end_txn: u32,
+}
+
+/// A transactional producer with a static id. Used by one thread. Dropping it must not block for long and
+/// leaves an open transaction for the next fence.
+pub(crate) trait Producer: Send {
+    /// One attempt at `InitProducerId`, at most `limit` long.
+    fn fence(&mut self, limit: Duration) -> Result<(), BrokerError>;
+    /// Begins a transaction; sends nothing.
+    fn begin(&mut self) -> Result<(), BrokerError>;
+    /// Queues all outputs; drains and repeats when the queue is full.
+    fn produce(&mut self, outputs: &Outputs, topics: &[Arc<str>]) -> Result<(), BrokerError>;
+    /// Queues changelog records, all to one partition of one topic.
+    fn produce_changelog(&mut self, topic: &Arc<str>, partition: i32, changes: &[ChangelogRecord]) -> Result<(), BrokerError>;
+    /// Adds the input positions to the transaction with the group metadata read afresh.
+    fn send_offsets(&mut self, offsets: &[OffsetCommit], group: &dyn Group, limit: Duration) -> Result<(), BrokerError>;
+    /// One slice of the commit: `TimedOut` or `Retriable` means the same call again.
+    fn commit(&mut self, slice: Duration) -> Result<(), BrokerError>;
+    /// Aborts, in slices, draining events between them, at most `limit` long.
+    fn abort(&mut self, limit: Duration) -> Result<(), BrokerError>;
+    /// The first delivery error of the running transaction, if there was one.
+    fn delivery_error(&mut self) -> Option<BrokerError>;
+    /// What was sent and never answered.
+    fn unanswered(&self) -> Unanswered;
+    /// Serves logs and events of an idle producer; never blocks.
+    fn serve(&mut self);
+}
+
+/// One changelog record, encoded.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangelogRecord {
+    pub(crate) key: Bytes,
+    pub(crate) value: Option<Bytes>,
+    /// Milliseconds since the epoch.
+    pub(crate) timestamp: i64,
+}
+
+/// Makes producers, warm: ready to fence without the cold-start timers of the client.
+pub(crate) trait ProducerFactory: Send + Sync {
+    /// A new producer with this transactional id; `warm_up` is a topic to ask metadata for.
+    fn create(&self, transactional_id: &str, warm_up: &str) -> Result<Box<dyn Producer>, BrokerError>;
+}
+
+/// What happens to the membership.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEvent {
+    /// The assignment is now exactly this.
+    Assigned(Vec<TopicPartition>),
+    /// The group rebalances; what was assigned stays with us until the next assignment says otherwise.
+    Revoked,
+    /// The session expired: what was assigned is gone at once.
+    Lost,
+    /// The member can't go on: the client is fatal, or (kind `FencedInstance`) its id was taken.
+    Failed(BrokerError),
+}
+
+/// The membership of one stage in its consumer group. Polls on its own thread. Shared by all threads.
+pub(crate) trait Group: Send + Sync {
+    /// The committed offsets and their metadata, stable ones only: while they are unstable this answers
+    /// `Retriable` or `TimedOut`.
+    fn committed(&self, partitions: &[TopicPartition], limit: Duration) -> Result<Vec<Committed>, BrokerError>;
+    /// Opaque: the adapter's own producer reads the metadata from it.
+    fn as_any(&self) -> &dyn std::any::Any;
+    /// Leaves the group (a static member too, unless `stay`) and stops polling; at most `limit` long.
+    fn leave(&self, stay: bool, limit: Duration) -> Result<(), BrokerError>;
+}
+
+/// Offsets of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Watermarks {
+    pub(crate) low: i64,
+    /// The last stable offset: where a read_committed reader ends.
+    pub(crate) stable: i64,
+    pub(crate) high: i64,
+}
+
+/// Called (from a thread of the client) when a queue that was empty has something.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Reads partitions at explicit offsets, read_committed, without joining any group. Shared by all tasks of a
+/// stage instance; partitions come and go one by one without disturbing each other.
+pub(crate) trait Reader: Send + Sync {
+    /// Starts reading at `offset`. `input` is copied into the records. `wake` may be called at any time.
+    fn open(&self, at: &TopicPartition, input: u16, offset: i64, wake: Wake) -> Result<Box<dyn Queue>, BrokerError>;
+    /// Low watermark, last stable offset and high watermark, asked of the broker.
+    fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
+    /// Connects to the brokers of these topics ahead of need.
+    fn warm_up(&self, topics: &[Arc<str>], limit: Duration);
+}
+
+/// What one call of [`Queue::take`] got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Records appended.
+    pub(crate) records: usize,
+    /// Bytes of their keys and values.
+    pub(crate) bytes: usize,
+    /// Offset of the last end-of-partition event seen: where the reader's view ends now. It equals the last
+    /// stable offset and may lie behind aborted records and markers.
+    pub(crate) end: Option<i64>,
+}
+
+/// One partition being read. Dropping it stops the reading.
+pub(crate) trait Queue: Send {
+    /// Takes what is there, at most `max` records and about `max_bytes`; never blocks; callable from async code.
+    fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>) -> Result<Taken, BrokerError>;
+    /// Records waiting, roughly.
+    fn waiting(&self) -> usize;
+}
+
+/// A topic as the cluster has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TopicDescription {
+    pub(crate) partitions: i32,
+    /// Kafka's topic id, as 22 characters of unpadded URL-safe base64; changes when the topic is made anew.
+    pub(crate) id: String,
+    /// Value of `cleanup.policy`, sorted, comma separated.
+    pub(crate) cleanup_policy: String,
+    /// `max.message.bytes`.
+    pub(crate) max_message_bytes: Option<u64>,
+}
+
+/// A topic to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewTopic {
+    pub(crate) name: Arc<str>,
+    pub(crate) partitions: i32,
+    /// -1: the broker's default.
+    pub(crate) replication_factor: i32,
+    pub(crate) config: BTreeMap<String, String>,
+}
+
+/// Administration of the cluster.
+pub(crate) trait Cluster: Send + Sync {
+    /// Number of brokers; the cheapest question that shows that the cluster answers.
+    fn brokers(&self, limit: Duration) -> Result<usize, BrokerError>;
+    /// Describes the topics that exist; those that don't are absent from the answer.
+    fn topics(&self, names: &[Arc<str>], limit: Duration) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError>;
+    /// Creates topics and waits until they are visible; one result per topic. A topic that exists is `Ok`.
+    fn create_topics(&self, topics: &[NewTopic], limit: Duration) -> Result<Vec<(Arc<str>, Result<(), BrokerError>)>, BrokerError>;
+    /// Deletes topics and waits until they are gone.
+    fn delete_topics(&self, names: &[Arc<str>], limit: Duration) -> Result<(), BrokerError>;
+    /// Number of members of a group that are alive; 0 where there is no such group.
+    fn group_members(&self, group: &str, limit: Duration) -> Result<usize, BrokerError>;
+    /// Committed offsets of a group nobody is a member of.
+    fn committed(&self, group: &str, partitions: &[TopicPartition], limit: Duration) -> Result<Vec<Committed>, BrokerError>;
+    /// Commits offsets to a group nobody is a member of.
+    fn commit(&self, group: &str, offsets: &[OffsetCommit], limit: Duration) -> Result<(), BrokerError>;
+    /// The earliest offset whose record has a timestamp of at least `millis`, or the end.
+    fn offset_for_time(&self, at: &TopicPartition, millis: i64, limit: Duration) -> Result<i64, BrokerError>;
+    /// Low watermark, last stable offset and high watermark.
+    fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
+}

@@ -1,0 +1,68 @@
+//! The port to a task's local state store.
+
+use bytes::Bytes;
+
+/// A store failed to open, read or write. The runtime wipes and restores once, then gives up.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub(crate) struct StoreError {
+    /// What was being done, with the place: "can't open the state folder /x/y".
+    pub(crate) what: String,
+    /// Another process holds the store: waiting or wiping would be wrong.
+    pub(crate) in_use: bool,
+    #[source]
+    pub(crate) source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// One change of a store: a changelog key (kind byte and state key) and its changelog value, or a delete.
+pub(crate) struct Change {
+    pub(crate) key: Bytes,
+    pub(crate) value: Option<Bytes>,
+}
+
+/// The state of one task on this machine. Keys and values are changelog bytes; nothing is decoded here.
+/// All methods may block on the disk. A store belongs to one task; reads may run beside one writer.
+pub(crate) trait Store: Send + Sync {
+    /// The stamp of the last transaction that is in the store, or `None` for an empty or half restored one.
+    fn stamp(&self) -> Result<Option<String>, StoreError>;
+    /// Looks the keys up, in order, appending to `found`.
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError>;
+    /// Applies one committed batch and its stamp, atomically.
+    fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError>;
+    /// Adds restored changelog records, in changelog order. The stamp is gone since the wipe before.
+    fn restore(&self, changes: &[Change]) -> Result<(), StoreError>;
+    /// Ends a restore: from now on the store holds all up to `stamp`.
+    fn restored(&self, stamp: &str) -> Result<(), StoreError>;
+    /// Removes everything, the stamp first.
+    fn wipe(&self) -> Result<(), StoreError>;
+    /// True if it holds no entry (a stamp does not count).
+    fn is_empty(&self) -> Result<bool, StoreError>;
+    /// Bytes it takes, roughly, and number of entries where that is known cheaply.
+    fn size(&self) -> StoreSize;
+    /// All entries in key order (tests, tools).
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError>;
+    /// Makes what was applied durable; called once, at a clean stop.
+    fn flush(&self) -> Result<(), StoreError>;
+}
+
+/// A store's size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreSize {
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+}
+
+/// Identity of a task's store: it may be reused only by the same application id, partition and format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreId {
+    pub(crate) application_id: String,
+    pub(crate) partition: i32,
+}
+
+/// Opens stores. Memory stores live as long as the factory (one process), so that a task which comes back may
+/// find its own.
+pub(crate) trait StoreFactory: Send + Sync {
+    /// Opens or creates the store of a task. With `wiped`, whatever is there is deleted first, also where it
+    /// can't be opened any more.
+    fn open(&self, id: &StoreId, wiped: bool) -> Result<std::sync::Arc<dyn Store>, StoreError>;
+}
