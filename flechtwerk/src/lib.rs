@@ -1,5 +1,8 @@
 //! Exactly-once stream processing on Apache Kafka.
 
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod kafka;
 mod pipeline;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
