@@ -139,30 +139,39 @@ impl Batch {
             if self.held.is_empty() && self.fill(CHUNK.min(max - taken.records)) == 0 {
                 break;
             }
-            // How many of those at hand fit: at least one, up to an event.
-            let (mut count, mut bytes) = (0, 0);
-            for message in &self.held {
-                let full = count > 0 && (taken.bytes + bytes + message.size() > max_bytes);
-                if message.code() != code::NO_ERROR || full || taken.records + count == max {
-                    break;
-                }
-                count += 1;
-                bytes += message.size();
-            }
-            if count == 0 {
-                let Some(event) = self.held.pop_front() else { break };
-                if event.code() == code::LOCAL_PARTITION_EOF {
-                    taken.end = Some(event.get().offset);
-                } else if !failed(event.error()) {
-                    break;
-                }
+            let (count, bytes) = self.fitting(&taken, max, max_bytes);
+            if count > 0 {
+                let (records, bytes) = convert(self.held.drain(..count), bytes, input, from, into);
+                taken.records += records;
+                taken.bytes += bytes;
                 continue;
             }
-            let (records, bytes) = convert(self.held.drain(..count), bytes, input, from, into);
-            taken.records += records;
-            taken.bytes += bytes;
+            let Some(event) = self.held.pop_front_if(|message| message.code() != code::NO_ERROR) else {
+                break;
+            };
+            if event.code() == code::LOCAL_PARTITION_EOF {
+                taken.end = Some(event.get().offset);
+            } else if !failed(event.error()) {
+                break;
+            }
         }
         taken
+    }
+
+    /// How many of the messages at hand fit beside what was taken, up to an event, and their bytes. The very
+    /// first record fits always.
+    fn fitting(&self, taken: &Taken, max: usize, max_bytes: usize) -> (usize, usize) {
+        let (mut count, mut bytes) = (0, 0);
+        for message in &self.held {
+            let (records, size) = (taken.records + count, message.size());
+            let fits = records == 0 || taken.bytes + bytes + size <= max_bytes;
+            if message.code() != code::NO_ERROR || records == max || !fits {
+                break;
+            }
+            count += 1;
+            bytes += size;
+        }
+        (count, bytes)
     }
 
     /// Takes up to `max` messages from the queue, without waiting.

@@ -3,3 +3,6 @@
 mod support;
 
 mod cluster;
+mod group;
+mod producer;
+mod reader;
