@@ -187,12 +187,6 @@ fn a_full_queue_is_waited_out() {
 
 #[test]
 fn an_unanswered_request_is_counted_and_an_answered_one_is_not() {
-    let pid = std::env::var("FLECHTWERK_TEST_BROKER_PID").expect(
-        "FLECHTWERK_TEST_BROKER_PID is not set: the process id of a broker that may be stopped for a while",
-    );
-    let signal = |signal: &str| {
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    };
     let mut settings = settings();
     settings.extra.insert("socket.timeout.ms".to_owned(), "1000".to_owned());
     let kafka = Kafka::new(settings);
@@ -210,19 +204,16 @@ fn an_unanswered_request_is_counted_and_an_answered_one_is_not() {
         let marks = reader(&kafka).watermarks(&at(&topic, 0), LONG).unwrap();
         (marks.high > 2 && producer.unanswered().open_produce == 0).then_some(())
     });
-    signal("-STOP");
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let error = producer.commit(Duration::from_millis(200)).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
-        let open = producer.unanswered();
-        assert_eq!((open.open_txn, open.lost_txn, open.sent_end_txn), (1, 0, 2));
-        eventually("the time-out of the request", || {
-            producer.commit(Duration::from_millis(100)).unwrap_err();
-            (producer.unanswered().lost_txn == 1).then_some(())
-        });
-    }));
-    signal("-CONT");
-    outcome.unwrap();
+    let pause = Pause::of_all_brokers();
+    let error = producer.commit(Duration::from_millis(200)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
+    let open = producer.unanswered();
+    assert_eq!((open.open_txn, open.lost_txn, open.sent_end_txn), (1, 0, 2));
+    eventually("the time-out of the request", || {
+        producer.commit(Duration::from_millis(100)).unwrap_err();
+        (producer.unanswered().lost_txn == 1).then_some(())
+    });
+    drop(pause);
     // The client's own retry succeeds; that the first was lost stays known.
     commit(&mut *producer).unwrap();
     let after = producer.unanswered();
