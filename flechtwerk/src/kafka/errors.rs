@@ -40,6 +40,8 @@ fn kind_of(number: i32) -> Option<ErrorKind> {
         | code::LOCAL_UNSUPPORTED_FEATURE
         | code::LOCAL_INVALID_ARG
         | code::LOCAL_AUTO_OFFSET_RESET => ErrorKind::Hopeless,
+        // The client has been closed.
+        code::LOCAL_DESTROY => ErrorKind::Fatal,
         code::LOCAL_TIMED_OUT | code::LOCAL_TIMED_OUT_QUEUE | code::REQUEST_TIMED_OUT => ErrorKind::TimedOut,
         code::LOCAL_TRANSPORT
         | code::LOCAL_RESOLVE

@@ -116,7 +116,7 @@ impl KafkaProducer {
     }
 
     fn result(&self, result: Result<(), super::ffi::NativeError>) -> Result<(), BrokerError> {
-        result.map_err(|error| txn_error(error, &self.handle))
+        result.map_err(|error| self.source.explain(txn_error(error, &self.handle)))
     }
 }
 
@@ -171,7 +171,8 @@ impl Producer for KafkaProducer {
         let mut from = 0;
         loop {
             let Some(native) = self.topics.get(topic) else { return Ok(()) };
-            let Err((index, error)) = native.produce_batch(partition, changes, from) else { return Ok(()) };
+            let queued = self.handle.produce_changes(native, partition, changes, from);
+            let Err((index, error)) = queued else { return Ok(()) };
             if error.code == code::LOCAL_QUEUE_FULL {
                 from = index;
                 self.make_room();

@@ -63,7 +63,17 @@ impl Reader for KafkaReader {
     }
 
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError> {
-        watermarks(&self.shared.handle, at, limit)
+        let Shared { handle, source, .. } = &*self.shared;
+        let until = Instant::now() + limit;
+        // The high watermark first: where the last stable offset has reached it afterwards, every transaction up
+        // to it has ended. The other two are one call, since the client is `read_committed`.
+        let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit)
+            .map_err(|error| source.explain(error))?;
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let (low, stable) = handle
+            .watermarks(&at.topic, at.partition, left)
+            .map_err(|error| source.explain(broker_error(error, ErrorKind::Retriable)))?;
+        Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration) {
@@ -89,21 +99,6 @@ impl Reader for KafkaReader {
             let _ = handle.list_offsets(&partitions, OffsetSpec::Latest, Isolation::Committed, left());
         }
     }
-}
-
-/// The three ends of a partition. The high watermark is asked for first: where the last stable offset has
-/// reached it afterwards, every transaction up to it has ended.
-pub(super) fn watermarks(
-    handle: &Arc<Handle>,
-    at: &TopicPartition,
-    limit: Duration,
-) -> Result<Watermarks, BrokerError> {
-    let until = Instant::now() + limit;
-    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, left())?;
-    let stable = offset(handle, at, OffsetSpec::Latest, Isolation::Committed, left())?;
-    let low = offset(handle, at, OffsetSpec::Earliest, Isolation::Committed, left())?;
-    Ok(Watermarks { low, stable, high: high.max(stable) })
 }
 
 /// One offset of one partition.

@@ -109,4 +109,6 @@ fn a_cluster_that_does_not_answer_is_a_timeout() {
     let cluster = crate::kafka::Kafka::new(settings).cluster().unwrap();
     let error = cluster.brokers(Duration::from_millis(300)).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Retriable), "{error}");
+    // Why is what its client knows.
+    assert!(error.text.contains("Connection refused"), "{error}");
 }

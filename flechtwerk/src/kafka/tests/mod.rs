@@ -4,5 +4,6 @@ mod support;
 
 mod cluster;
 mod group;
+mod outage;
 mod producer;
 mod reader;

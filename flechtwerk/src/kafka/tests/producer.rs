@@ -1,7 +1,6 @@
 //! Transactions.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -183,40 +182,4 @@ fn a_full_queue_is_waited_out() {
     producer.produce_changelog(&topic, 0, &changes).unwrap();
     commit(&mut *producer).unwrap();
     assert!(committed_values(&kafka, &topic, 5_000).iter().eq(sent.iter()));
-}
-
-#[test]
-fn an_unanswered_request_is_counted_and_an_answered_one_is_not() {
-    let mut settings = settings();
-    settings.extra.insert("socket.timeout.ms".to_owned(), "1000".to_owned());
-    let kafka = Kafka::new(settings);
-    let topic = topic(&kafka, "unanswered", 1);
-    let mut producer = producer(&kafka, &unique("unanswered"), &topic);
-    write(&mut *producer, &topic, 0, ["answered"]);
-    let before = producer.unanswered();
-    assert_eq!((before.lost_txn, before.open_txn, before.sent_end_txn), (0, 0, 1));
-    assert_eq!((before.lost_produce, before.open_produce), (0, 0));
-
-    producer.begin().unwrap();
-    producer.produce(&outputs(0, ["late"]), std::slice::from_ref(&topic)).unwrap();
-    eventually("the record", || {
-        producer.serve();
-        let marks = reader(&kafka).watermarks(&at(&topic, 0), LONG).unwrap();
-        (marks.high > 2 && producer.unanswered().open_produce == 0).then_some(())
-    });
-    let pause = Pause::of_all_brokers();
-    let error = producer.commit(Duration::from_millis(200)).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
-    let open = producer.unanswered();
-    assert_eq!((open.open_txn, open.lost_txn, open.sent_end_txn), (1, 0, 2));
-    eventually("the time-out of the request", || {
-        producer.commit(Duration::from_millis(100)).unwrap_err();
-        (producer.unanswered().lost_txn == 1).then_some(())
-    });
-    drop(pause);
-    // The client's own retry succeeds; that the first was lost stays known.
-    commit(&mut *producer).unwrap();
-    let after = producer.unanswered();
-    assert_eq!((after.lost_txn, after.open_txn), (1, 0));
-    assert!(after.sent_end_txn >= 3);
 }

@@ -194,39 +194,3 @@ impl Joined {
         self.group.leave(false, LONG).unwrap();
     }
 }
-
-/// All brokers, stopped until this is dropped.
-pub(super) struct Pause(());
-
-impl Pause {
-    pub(super) fn of_all_brokers() -> Self {
-        let cluster = kafka().cluster().unwrap();
-        cluster.brokers(LONG).unwrap();
-        let pause = Self(());
-        signal("pause");
-        // The signal is sent, but threads of a busy process may go on for a moment.
-        eventually("the pause", || cluster.brokers(Duration::from_millis(100)).err());
-        pause
-    }
-}
-
-impl Drop for Pause {
-    fn drop(&mut self) {
-        signal("resume");
-    }
-}
-
-/// Has the script that started the brokers signal all of them.
-fn signal(what: &str) {
-    let variable = |name: &str| {
-        std::env::var(name)
-            .unwrap_or_else(|_| panic!("{name} is not set: run with what `scripts/kafka env` prints"))
-    };
-    let nodes: usize = variable("FLECHTWERK_TEST_NODES").parse().unwrap();
-    for node in 1..=nodes {
-        let done = std::process::Command::new(variable("FLECHTWERK_TEST_KAFKA"))
-            .args([what, &node.to_string(), "--dir", &variable("FLECHTWERK_TEST_KAFKA_DIR")])
-            .status();
-        assert!(done.unwrap().success(), "{what} of node {node}");
-    }
-}
