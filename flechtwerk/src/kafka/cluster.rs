@@ -69,7 +69,7 @@ impl KafkaCluster {
         let role = Role::Cluster;
         let handle = connect(settings, role)?;
         let source = Source::new(settings, role);
-        let logs = Servant::start(Queue::main(&handle), source.clone())?;
+        let logs = Servant::start(Queue::main(&handle), source.clone(), |_| {})?;
         Ok(Self { source, _logs: logs, handle })
     }
 

@@ -108,16 +108,20 @@ pub(super) struct Servant {
 }
 
 impl Servant {
-    /// Events that are neither a log line nor of interest to anybody are dropped.
-    pub(super) fn start(queue: Queue, source: Source) -> Result<Self, BrokerError> {
+    /// `heard` gets what is no log line.
+    pub(super) fn start(
+        queue: Queue,
+        source: Source,
+        heard: impl Fn(Event) + Send + 'static,
+    ) -> Result<Self, BrokerError> {
         let stop = Arc::new(AtomicBool::new(false));
         let queue = Arc::new(queue);
         let thread = {
             let (stop, queue) = (Arc::clone(&stop), Arc::clone(&queue));
             std::thread::Builder::new().name(format!("kafka-{}", source.role)).spawn(move || {
                 while !stop.load(SeqCst) {
-                    if let Some(event) = queue.poll(POLL) {
-                        source.heard(event);
+                    if let Some(event) = queue.poll(POLL).and_then(|event| source.heard(event)) {
+                        heard(event);
                     }
                 }
             })

@@ -1,12 +1,13 @@
 //! Readers: one consumer without subscription, a queue for each partition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
 use super::client::{ReaderKind, Role, connect};
 use super::errors::broker_error;
-use super::ffi::{Batch, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
+use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
 use super::logging::{Servant, Source};
 use crate::glue::RawRecord;
 use crate::port::{
@@ -15,14 +16,17 @@ use crate::port::{
 
 /// A reader. Its queues may outlive it: the client goes with the last of them.
 pub(super) struct KafkaReader {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+/// What the queues share.
+pub(super) struct Shared {
     source: Source,
     /// Before the client: it polls it.
     _strays: Servant,
-    handle: Arc<Handle>,
+    /// A record arrived where nobody reads it. It never should; if it does, some task has a gap.
+    astray: Arc<AtomicBool>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl KafkaReader {
@@ -31,8 +35,14 @@ impl KafkaReader {
         let handle = connect(settings, role)?;
         let source = Source::new(settings, role);
         let queue = Queue::consumer(&handle).map_err(|error| broker_error(error, ErrorKind::Fatal))?;
-        let strays = Servant::start(queue, source.clone())?;
-        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, handle }) })
+        let astray = Arc::new(AtomicBool::new(false));
+        let mark = Arc::clone(&astray);
+        let strays = Servant::start(queue, source.clone(), move |event| {
+            if matches!(event, Event::Stray) {
+                mark.store(true, SeqCst);
+            }
+        })?;
+        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, handle }) })
     }
 }
 
@@ -171,6 +181,11 @@ impl QueuePort for KafkaQueue {
     ) -> Result<Taken, BrokerError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
+        }
+        if self.shared.astray.load(SeqCst) {
+            let text =
+                "the client put a record into the wrong queue, so that records may be missing; start anew";
+            return Err(broker_error(NativeError::new(code::LOCAL_INCONSISTENT, text), ErrorKind::Fatal));
         }
         let (at, source, failed) = (&self.at, &self.shared.source, &mut self.failed);
         let taken = self.batch.take(self.input, self.from, (max, max_bytes), into, |error| {

@@ -1,6 +1,7 @@
 //! Records out of a partition's queue, many at once.
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -37,12 +38,6 @@ impl Drop for Message {
 }
 
 impl Message {
-    fn get(&self) -> &rd::rd_kafka_message_t {
-        // SAFETY: not null and alive as long as `self`. Only fields are read through it that are valid for any
-        // message; `err` through `code`.
-        unsafe { &*self.0 }
-    }
-
     /// The error, read as a number, since a broker's code may lie outside of the enum.
     fn code(&self) -> i32 {
         // SAFETY: alive.
@@ -50,21 +45,28 @@ impl Message {
     }
 
     fn key(&self) -> Option<&[u8]> {
-        let message = self.get();
         // SAFETY: `key_len` bytes stand at a key that is not null, as long as the message lives.
-        (!message.key.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(message.key.cast::<u8>(), message.key_len) })
+        unsafe { bytes_at((*self.0).key, (*self.0).key_len) }
     }
 
     fn value(&self) -> Option<&[u8]> {
-        let message = self.get();
         // SAFETY: as above.
-        (!message.payload.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(message.payload.cast::<u8>(), message.len) })
+        unsafe { bytes_at((*self.0).payload, (*self.0).len) }
     }
 
     fn size(&self) -> usize {
-        self.get().len + self.get().key_len
+        // SAFETY: alive.
+        unsafe { (*self.0).len + (*self.0).key_len }
+    }
+
+    fn offset(&self) -> i64 {
+        // SAFETY: alive.
+        unsafe { (*self.0).offset }
+    }
+
+    fn partition(&self) -> i32 {
+        // SAFETY: alive.
+        unsafe { (*self.0).partition }
     }
 
     fn timestamp(&self) -> i64 {
@@ -101,6 +103,15 @@ impl Message {
         // SAFETY: alive; the text lives as long as the message.
         NativeError::new(self.code(), text(unsafe { rd::rd_kafka_message_errstr(self.0) }))
     }
+}
+
+/// The bytes of a part of a message; null is none.
+///
+/// # Safety
+/// `length` bytes stand at a `pointer` that is not null, and live for `'a`.
+unsafe fn bytes_at<'a>(pointer: *const c_void, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: by the caller.
+    (!pointer.is_null()).then(|| unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) })
 }
 
 impl Batch {
@@ -150,7 +161,7 @@ impl Batch {
                 break;
             };
             if event.code() == code::LOCAL_PARTITION_EOF {
-                taken.end = Some(event.get().offset);
+                taken.end = Some(event.offset());
             } else if !failed(event.error()) {
                 break;
             }
@@ -202,7 +213,7 @@ fn convert(
     let first = into.len();
     let mut buffer = BytesMut::with_capacity(bytes);
     let mut lengths: Vec<(Option<usize>, Option<usize>)> = Vec::with_capacity(messages.size_hint().0);
-    for message in messages.filter(|message| message.get().offset >= from) {
+    for message in messages.filter(|message| message.offset() >= from) {
         let mut copy = |part: Option<&[u8]>| {
             part.map(|part| {
                 buffer.extend_from_slice(part);
@@ -212,8 +223,8 @@ fn convert(
         lengths.push((copy(message.key()), copy(message.value())));
         into.push(RawRecord {
             input,
-            partition: message.get().partition,
-            offset: message.get().offset,
+            partition: message.partition(),
+            offset: message.offset(),
             timestamp: message.timestamp(),
             key: None,
             value: None,

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::support::*;
 use crate::glue::RawRecord;
-use crate::port::{ErrorKind, Queue};
+use crate::kafka::ReaderKind;
+use crate::kafka::reader::KafkaReader;
+use crate::port::{ErrorKind, Queue, Reader};
 
 /// Takes until there are at least `count` records.
 fn take(queue: &mut dyn Queue, count: usize) -> Vec<RawRecord> {
@@ -162,6 +164,20 @@ fn an_offset_that_is_not_there_is_an_error() {
     drop(queue);
     let mut queue = reader.open(&at(&topic, 0), 0, 0, no_wake()).unwrap();
     assert_eq!(values(&read_to(&mut *queue, 1)), ["a"]);
+}
+
+#[test]
+fn a_record_in_the_wrong_queue_is_not_passed_over() {
+    let kafka = kafka();
+    let topic = topic(&kafka, "astray", 2);
+    let mut producer = producer(&kafka, &unique("astray"), &topic);
+    let reader = KafkaReader::new(&settings(), &unique("astray"), ReaderKind::Inputs).unwrap();
+    let mut queue = reader.open(&at(&topic, 0), 0, 0, no_wake()).unwrap();
+    // Assigned without a queue of its own.
+    reader.shared.handle.assign_partition(&at(&topic, 1), 0).unwrap();
+    write(&mut *producer, &topic, 1, ["astray"]);
+    let error = eventually("the error", || queue.take(10, 1000, &mut Vec::new()).err());
+    assert_eq!(error.kind, ErrorKind::Fatal, "{error}");
 }
 
 #[test]
