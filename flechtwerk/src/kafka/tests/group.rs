@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::support::*;
+use crate::kafka::{ClientSettings, Kafka};
 use crate::port::{ErrorKind, GroupEvent, Producer};
 
 #[test]
@@ -152,6 +153,19 @@ fn a_taken_instance_id_ends_the_older_member() {
     // It is fatal for its client, which must not hang when it is told to leave.
     old.group.leave(false, LONG).unwrap();
     new.leave();
+}
+
+#[test]
+fn a_session_that_the_broker_refuses_fails_the_membership() {
+    let kafka = Kafka::new(ClientSettings { session_timeout: Duration::from_secs(3_600), ..settings() });
+    let topic = topic(&kafka, "long", 1);
+    let member = join(&kafka, &unique("long"), &topic, None);
+    let GroupEvent::Failed(error) = member.next() else { panic!("no failure") };
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (ErrorKind::Hopeless, "INVALID_SESSION_TIMEOUT"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The adapters against a real Kafka.
 
+#[cfg(feature = "sasl")]
+mod security;
 mod support;
 
 mod cluster;

@@ -20,7 +20,13 @@ impl OwnCluster {
             panic!("FLECHTWERK_TEST_KAFKA is not set: run with the variables that `scripts/kafka env` prints")
         });
         let cluster = Self { script: PathBuf::from(script), folder: tempfile::tempdir().unwrap() };
-        cluster.script(&["start", "1"]);
+        // Transactions that have timed out are looked for often, so that nobody has to wait for it.
+        cluster.script(&[
+            "start",
+            "1",
+            "--set",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms=200",
+        ]);
         cluster
     }
 
@@ -58,8 +64,29 @@ impl Drop for OwnCluster {
 }
 
 #[test]
-fn an_outage_is_told_by_what_was_not_answered_and_by_the_session() {
+fn outages() {
     let own = OwnCluster::start();
+    a_transaction_that_timed_out_is_fenced(&own);
+    an_outage_is_told_by_what_was_not_answered_and_by_the_session(&own);
+}
+
+fn a_transaction_that_timed_out_is_fenced(own: &OwnCluster) {
+    let kafka = Kafka::new(ClientSettings { transaction_timeout: Duration::from_secs(1), ..own.settings() });
+    let topic = topic(&kafka, "timed-out", 1);
+    let mut producer = producer(&kafka, "timed-out", &topic);
+    producer.begin().unwrap();
+    producer.produce(&outputs(0, ["late"]), std::slice::from_ref(&topic)).unwrap();
+    let reader = reader(&kafka);
+    eventually("the broker's abort", || {
+        producer.serve();
+        let marks = reader.watermarks(&at(&topic, 0), LONG).unwrap();
+        (marks.high == 2 && marks.stable == 2).then_some(())
+    });
+    let error = commit(&mut *producer).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Fenced, "{error}");
+}
+
+fn an_outage_is_told_by_what_was_not_answered_and_by_the_session(own: &OwnCluster) {
     let mut settings = own.settings();
     settings.extra.insert("socket.timeout.ms".to_owned(), "1000".to_owned());
     let kafka = Kafka::new(settings);
