@@ -18,7 +18,7 @@ pub(crate) struct Queue {
     /// What the queue calls when it is no longer empty: an address that must stay the same.
     wake: Option<Box<Wake>>,
     /// Keeps the client alive until the reference is given back.
-    handle: Arc<Handle>,
+    _handle: Arc<Handle>,
 }
 
 // SAFETY: librdkafka's queues have their own lock.
@@ -69,12 +69,7 @@ impl Queue {
     }
 
     fn own(queue: *mut rd::rd_kafka_queue_t, handle: &Arc<Handle>) -> Self {
-        Self { queue, wake: None, handle: Arc::clone(handle) }
-    }
-
-    /// The client that the queue belongs to.
-    pub(crate) fn handle(&self) -> &Arc<Handle> {
-        &self.handle
+        Self { queue, wake: None, _handle: Arc::clone(handle) }
     }
 
     /// Waits for one event.

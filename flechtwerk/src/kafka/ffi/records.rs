@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use rdkafka::bindings as rd;
@@ -195,10 +194,6 @@ impl Batch {
         let count = usize::try_from(count).unwrap_or(0);
         self.held.extend(self.scratch[..count].iter().map(|pointer| Message(*pointer)));
         count
-    }
-
-    pub(crate) fn handle(&self) -> &Arc<super::Handle> {
-        self.queue.handle()
     }
 }
 
