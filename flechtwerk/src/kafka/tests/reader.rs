@@ -63,6 +63,33 @@ fn partitions_come_and_go_without_disturbing_others() {
 }
 
 #[test]
+fn many_threads_may_open_and_close_partitions_at_once() {
+    const RECORDS: i64 = 2_000;
+    let kafka = kafka();
+    let topic = topic(&kafka, "threads", 8);
+    let mut producer = producer(&kafka, &unique("threads"), &topic);
+    for partition in 0..8 {
+        write(&mut *producer, &topic, partition, (0..RECORDS).map(|n| n.to_string()));
+    }
+    let reader = reader(&kafka);
+    std::thread::scope(|scope| {
+        for partition in 0..8 {
+            let (reader, place) = (&reader, at(&topic, partition));
+            scope.spawn(move || {
+                let mut next = 0;
+                for round in 0..10 {
+                    let mut queue = reader.open(&place, 0, next, no_wake()).unwrap();
+                    for record in take(&mut *queue, 100) {
+                        assert_eq!((record.partition, record.offset), (partition, next), "round {round}");
+                        next += 1;
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_partition_is_not_opened_twice_at_once() {
     let kafka = kafka();
     let topic = topic(&kafka, "twice", 1);
