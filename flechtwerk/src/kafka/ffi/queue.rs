@@ -108,7 +108,8 @@ impl Queue {
         self.wake = Some(wake);
     }
 
-    fn clear_wake(&mut self) {
+    /// Has nothing called any more.
+    pub(crate) fn clear_wake(&mut self) {
         // SAFETY: takes the queue's lock, under which the callback runs: afterwards it is not running and never
         // called again.
         unsafe { rd::rd_kafka_queue_cb_event_enable(self.queue, None, std::ptr::null_mut()) };

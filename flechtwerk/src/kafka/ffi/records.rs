@@ -123,6 +123,12 @@ impl Batch {
         self.held.len() + self.queue.len()
     }
 
+    /// Calls nobody any more, and throws away everything that waits.
+    pub(crate) fn close(&mut self) {
+        self.queue.clear_wake();
+        self.discard();
+    }
+
     /// Throws away everything that waits.
     pub(crate) fn discard(&mut self) {
         loop {
