@@ -11,6 +11,10 @@ pub mod record;
 #[allow(dead_code, unused_imports)]
 mod store;
 
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod task;
+
 #[doc(hidden)]
 pub mod glue;
 
