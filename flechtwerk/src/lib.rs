@@ -9,6 +9,9 @@ mod out;
 mod param;
 #[allow(dead_code)]
 mod partitioner;
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod kafka;
 mod pipeline;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
