@@ -15,7 +15,16 @@ mod kafka;
 mod pipeline;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
+mod naming;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod observe;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
 mod port;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod runtime;
 pub mod prelude;
 pub mod record;
 #[cfg(feature = "kafka")]

@@ -4,6 +4,7 @@
 //! the async runtime is.
 
 mod batch;
+pub(crate) mod dev;
 mod context;
 mod error;
 mod lag;
