@@ -1,10 +1,27 @@
 //! Exactly-once stream processing on Apache Kafka.
 
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod cli;
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod naming;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod observe;
 mod pipeline;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
 mod port;
 pub mod record;
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod settings;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod startup;
+#[cfg(feature = "kafka")]
+mod topology;
 
 #[doc(hidden)]
 pub mod glue;
