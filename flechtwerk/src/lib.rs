@@ -3,30 +3,80 @@
 #[cfg(feature = "kafka")]
 #[allow(dead_code)]
 mod cli;
+pub mod codec;
+mod error;
+#[allow(dead_code)]
+mod format;
+mod input;
+#[cfg(feature = "kafka")]
+#[allow(dead_code)]
+mod kafka;
 #[cfg(feature = "kafka")]
 #[allow(dead_code)]
 mod naming;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
 mod observe;
+mod out;
+mod param;
+#[allow(dead_code)]
+mod partitioner;
 mod pipeline;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
 mod port;
+pub mod prelude;
 pub mod record;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod runtime;
 #[cfg(feature = "kafka")]
 #[allow(dead_code)]
 mod settings;
 #[cfg(feature = "kafka")]
 #[allow(dead_code, unused_imports)]
 mod startup;
+mod state;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod store;
+#[cfg(feature = "kafka")]
+#[allow(dead_code, unused_imports)]
+mod task;
+pub mod testing;
+mod topic;
 #[cfg(feature = "kafka")]
 mod topology;
 
 #[doc(hidden)]
 pub mod glue;
 
+pub use codec::Codec;
+pub use error::{BoxError, CodecError, Result};
+pub use input::Input;
+pub use out::{Out, OutRecord};
+pub use param::{Slot, SlotParts};
 pub use pipeline::Pipeline;
+pub use record::Record;
+pub use state::{State, StateValue};
+pub use topic::{Key, Topic, Value};
 
-/// Any error of a user's code.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub use flechtwerk_macros::{Input, State, topic, transformer};
+
+/// Lists the stages of a pipeline.
+#[macro_export]
+macro_rules! pipeline {
+    ($($tokens:tt)*) => {
+        $crate::glue::pipeline! { @$crate $($tokens)* }
+    };
+}
+
+/// Makes the `main` function that runs a pipeline.
+#[macro_export]
+macro_rules! main {
+    ($pipeline:path $(,)?) => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::glue::run(&$pipeline)
+        }
+    };
+}

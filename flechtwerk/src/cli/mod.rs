@@ -7,6 +7,7 @@ mod args;
 mod handover;
 mod output;
 mod reset;
+mod signals;
 mod topics;
 
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ pub(crate) use self::output::table;
 use self::output::{Output, count};
 use crate::Pipeline;
 use crate::naming::list;
-use crate::observe::{Health, MetricsServer, Restoring, logging};
+use crate::observe::{Health, MetricsServer, Restores, logging};
+use crate::runtime::RunError;
 use crate::settings::{Given, LogFormat, Settings, load};
 use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
 use crate::topology::Topology;
@@ -39,7 +41,12 @@ pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
     let colour = output::colourful(&environment);
     let call = Call { arguments: std::env::args_os().collect(), environment, width: None };
     let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
-    ExitCode::from(main_with(pipeline, call, &KafkaBackend, &mut Output { out, err, colour }))
+    ExitCode::from(main_with(
+        pipeline,
+        call,
+        &KafkaBackend { pipeline: pipeline.name },
+        &mut Output { out, err, colour },
+    ))
 }
 
 /// How the process was called.
@@ -204,10 +211,10 @@ impl Session<'_> {
     }
 
     fn run(self, output: &mut Output<'_>) -> u8 {
-        let restoring = Restoring::new(output.colour && self.settings.log_format == LogFormat::Text);
-        logging::start(&self.settings, "info", Some(&restoring));
+        let restores = Restores::new(output.colour && self.settings.log_format == LogFormat::Text);
+        logging::start(&self.settings, "info", Some(&restores));
         self.warn();
-        let (launch, connected) = match self.prepare(restoring) {
+        let (launch, connected) = match self.prepare(restores) {
             Ok(ready) => ready,
             Err(problems) => {
                 let heading = self.heading(problems.len());
@@ -228,14 +235,17 @@ impl Session<'_> {
                 CLEAN
             }
             Err(error) => {
-                tracing::error!(pipeline = self.pipeline.name, "{}", chain(&*error));
-                FAILED
+                tracing::error!(pipeline = self.pipeline.name, "{error}");
+                match error {
+                    RunError::Startup(_) => REFUSED,
+                    _ => FAILED,
+                }
             }
         }
     }
 
     /// Everything that must have succeeded before a group is joined.
-    fn prepare(&self, restoring: Restoring) -> Result<(Launch, Box<dyn Connected>), Vec<Problem>> {
+    fn prepare(&self, restores: Restores) -> Result<(Launch, Box<dyn Connected>), Vec<Problem>> {
         let health = Health::new(self.stages.iter().map(|stage| stage.info.name));
         if let Some(address) = &self.settings.metrics_listen {
             let address = MetricsServer::start(address, health.clone()).map_err(|problem| vec![problem])?;
@@ -246,8 +256,7 @@ impl Session<'_> {
         let ready = check(&self.stages, &self.settings, cluster, &self.program)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
-        let (settings, program) = (self.settings.clone(), self.program.clone());
-        Ok((Launch { settings, stages, health, restoring, program }, connected))
+        Ok((Launch { settings: self.settings.clone(), stages, health, restores }, connected))
     }
 
     fn launch(&self, ready: ReadyStage) -> Option<LaunchStage> {
@@ -261,21 +270,6 @@ fn log_problems(problems: &[Problem]) {
     for Problem { what, place, why, mend } in problems {
         tracing::error!(place, why, mend, "{what}");
     }
-}
-
-/// An error and its causes, each said once.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text += ": ";
-            text += &cause_text;
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::UNIX_EPOCH;
 use super::args::ResetArgs;
 use super::output::table;
 use crate::port::{Committed, OffsetCommit, TopicDescription, TopicPartition};
-use crate::startup::{Asker, Chosen, Problem, Program, RESETTING, committed_of, make, new_changelog};
+use crate::startup::{Asker, Chosen, Problem, Program, committed_of, make, new_changelog};
+use crate::task::RESETTING;
 
 /// Where a stage begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

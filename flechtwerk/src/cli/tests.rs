@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::BoxError;
 use crate::port::{Cluster, ErrorKind};
 use crate::startup::testing::{DEMO, FakeCluster};
 
@@ -43,12 +42,12 @@ impl Connected for FakeConnection {
         &*self.cluster
     }
 
-    fn run(self: Box<Self>, launch: Launch) -> Result<(), BoxError> {
+    fn run(self: Box<Self>, launch: Launch) -> Result<(), RunError> {
         let stages = launch.stages.iter();
         let stages = stages
             .map(|stage| (stage.names.stage.to_owned(), stage.partitions, stage.changelog_id.is_some()));
         self.launched.lock().unwrap().extend(stages);
-        self.outcome.map_err(Into::into)
+        self.outcome.map_err(|text| RunError::Failed(text.into()))
     }
 }
 
@@ -390,13 +389,4 @@ fn reset_of_all_stages_changes_nothing_where_one_can_not_be() {
     let backend = Fake::new(used().members("demo-merge", 1));
     assert_eq!(call(&backend, "reset --execute").status, REFUSED);
     assert!(backend.cluster.changes().is_empty());
-}
-
-#[test]
-fn error_chains_say_each_cause_once() {
-    #[derive(Debug, thiserror::Error)]
-    #[error("stage `count` failed at words/0 offset 7")]
-    struct Outer(#[source] std::io::Error);
-    let error = Outer(std::io::Error::other("disk full"));
-    assert_eq!(chain(&error), "stage `count` failed at words/0 offset 7: disk full");
 }

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
+use super::names;
+
 /// Shared by all stages of the process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<Mutex<State>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     stopped: bool,
     stages: BTreeMap<String, StageHealth>,
@@ -33,7 +35,9 @@ impl Health {
     }
 
     /// An assignment, or a change of what runs. An instance without tasks is a spare, and ready.
-    pub(crate) fn tasks(&self, stage: &str, assigned: usize, running: usize) {
+    pub(crate) fn update(&self, stage: &str, assigned: usize, running: usize) {
+        names::tasks_assigned(stage).set(assigned as f64);
+        names::tasks_running(stage).set(running as f64);
         self.lock().stages.insert(stage.to_owned(), StageHealth { joined: true, assigned, running });
     }
 
@@ -74,19 +78,19 @@ mod tests {
     fn ready_when_every_stage_has_joined_and_all_its_tasks_run() {
         let health = Health::new(["count", "merge"]);
         assert!(health.live() && !health.ready());
-        health.tasks("count", 2, 1);
-        health.tasks("merge", 0, 0);
+        health.update("count", 2, 1);
+        health.update("merge", 0, 0);
         assert!(!health.ready());
-        health.tasks("count", 2, 2);
+        health.update("count", 2, 2);
         assert!(health.ready());
-        health.tasks("count", 3, 2);
+        health.update("count", 3, 2);
         assert!(!health.ready());
     }
 
     #[test]
     fn neither_live_nor_ready_once_stopped() {
         let health = Health::new(["count"]);
-        health.tasks("count", 0, 0);
+        health.update("count", 0, 0);
         assert!(health.ready());
         health.stopped();
         assert!(!health.live() && !health.ready());
@@ -95,7 +99,7 @@ mod tests {
     #[test]
     fn the_answer_says_which_stage() {
         let health = Health::new(["count"]);
-        health.tasks("count", 2, 1);
+        health.update("count", 2, 1);
         let expected =
             r#"{"live":true,"ready":false,"stages":{"count":{"joined":true,"assigned":2,"running":1}}}"#;
         let (shown, expected) = (health.json(), serde_json::from_str::<serde_json::Value>(expected).unwrap());

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use super::{Health, metrics};
+use super::{Health, recorder};
 use crate::startup::Problem;
 
 /// How often the recorder tidies up, so that it does not grow while nobody asks.
@@ -24,12 +24,12 @@ impl MetricsServer {
     /// Binds, makes our recorder that of the process, and serves. Answers with the address that was bound.
     pub(crate) fn start(address: &str, health: Health) -> Result<SocketAddr, Problem> {
         let listener = bind(address)?;
-        let recorder = metrics::recorder();
+        let recorder = recorder::recorder();
         let handle = recorder.handle();
-        if ::metrics::set_global_recorder(recorder).is_err() {
+        if metrics::set_global_recorder(recorder).is_err() {
             tracing::warn!("another metrics recorder is in use; /metrics will be empty");
         }
-        metrics::describe();
+        recorder::describe();
         serve(listener, health, handle).map_err(|error| trouble(address, &error))
     }
 }
@@ -125,15 +125,13 @@ mod tests {
     #[test]
     fn health_and_metrics_are_served() {
         let health = Health::new(["count"]);
-        let recorder = metrics::recorder();
+        let recorder = recorder::recorder();
         let handle = recorder.handle();
         let address = serve(bind("127.0.0.1:0").unwrap(), health.clone(), handle).unwrap();
-        ::metrics::with_local_recorder(&recorder, || {
-            super::metrics::StageMetrics::new("count").tasks(2, 1, 0)
-        });
+        metrics::with_local_recorder(&recorder, || health.update("count", 2, 1));
         assert_eq!(ask(address, "/live").0, 200);
         assert_eq!(ask(address, "/ready").0, 503);
-        health.tasks("count", 2, 2);
+        health.update("count", 2, 2);
         assert_eq!(ask(address, "/ready").0, 200);
         let (status, body) = ask(address, "/metrics");
         assert_eq!(status, 200);

@@ -7,13 +7,13 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::Restoring;
+use super::Restores;
 use crate::settings::{LogFormat, Settings};
 
 /// Starts logging for the process. Where somebody has set a subscriber before, theirs stays.
-pub(crate) fn start(settings: &Settings, default_filter: &str, restoring: Option<&Restoring>) {
+pub(crate) fn start(settings: &Settings, default_filter: &str, restores: Option<&Restores>) {
     let colour = io::IsTerminal::is_terminal(&io::stderr());
-    let writer = Stderr { restoring: restoring.cloned() };
+    let writer = Stderr { restores: restores.cloned() };
     let _ = tracing::subscriber::set_global_default(subscriber(settings, default_filter, colour, writer));
 }
 
@@ -40,20 +40,20 @@ where
 
 /// Standard error, with the progress bars out of the way while a line is written.
 struct Stderr {
-    restoring: Option<Restoring>,
+    restores: Option<Restores>,
 }
 
 impl<'a> MakeWriter<'a> for Stderr {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line { restoring: self.restoring.as_ref(), text: Vec::new() }
+        Line { restores: self.restores.as_ref(), text: Vec::new() }
     }
 }
 
 /// One event's text, written at once.
 struct Line<'a> {
-    restoring: Option<&'a Restoring>,
+    restores: Option<&'a Restores>,
     text: Vec<u8>,
 }
 
@@ -72,8 +72,8 @@ impl Drop for Line<'_> {
     fn drop(&mut self) {
         // A log that can't be written must not stop the work.
         let write = || drop(io::stderr().lock().write_all(&self.text));
-        match self.restoring {
-            Some(restoring) => restoring.suspend(write),
+        match self.restores {
+            Some(restores) => restores.suspend(write),
             None => write(),
         }
     }

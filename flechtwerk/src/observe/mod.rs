@@ -3,10 +3,10 @@
 mod health;
 mod http;
 pub(crate) mod logging;
-pub(crate) mod metrics;
 pub(crate) mod names;
+mod recorder;
 mod restoring;
 
 pub(crate) use health::Health;
 pub(crate) use http::MetricsServer;
-pub(crate) use restoring::{RestoreProgress, Restoring};
+pub(crate) use restoring::{Restore, Restores};

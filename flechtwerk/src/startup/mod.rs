@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub(crate) use ask::{Asker, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_topic};
 pub(crate) use report::{Problem, Program, Report};
-pub(crate) use stamps::RESETTING;
 pub(crate) use structure::{Role, Seen, roles, structure};
 
 use crate::glue::{AnyStage, StageInfo};

@@ -7,6 +7,7 @@ use expect_test::{Expect, expect};
 use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, MERGE};
 use super::*;
 use crate::port::ErrorKind;
+use crate::task::RESETTING;
 
 fn settings() -> Settings {
     Settings { connect_timeout: Duration::from_millis(200), ..Settings::default() }
