@@ -1,7 +1,6 @@
 //! Exactly-once stream processing on Apache Kafka.
 
 #[cfg(feature = "kafka")]
-#[allow(dead_code)]
 mod cli;
 pub mod codec;
 mod error;
@@ -12,10 +11,8 @@ mod input;
 #[allow(dead_code)]
 mod kafka;
 #[cfg(feature = "kafka")]
-#[allow(dead_code)]
 mod naming;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod observe;
 mod out;
 mod param;
@@ -31,10 +28,8 @@ pub mod record;
 #[allow(dead_code, unused_imports)]
 mod runtime;
 #[cfg(feature = "kafka")]
-#[allow(dead_code)]
 mod settings;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod startup;
 mod state;
 #[cfg(feature = "kafka")]
