@@ -5,7 +5,6 @@ mod error;
 mod input;
 mod out;
 mod param;
-#[allow(dead_code)]
 mod partitioner;
 mod pipeline;
 #[cfg(feature = "kafka")]
