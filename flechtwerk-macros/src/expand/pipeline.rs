@@ -71,7 +71,9 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let errors = errors.to_tokens();
     let Declared { attributes, visibility, ident, name, stages } = &declared;
     let mut entries = vec![];
+    let mut listings = vec![];
     let mut objects = vec![];
+    let mut checks = vec![];
     for (n, entry) in stages.iter().enumerate() {
         let (cfgs, path) = (&entry.attributes, &entry.path);
         let span =
@@ -87,13 +89,22 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
             #(#cfgs)*
             const #listed: #glue::Listed = #make;
         });
+        listings.push(quote!(#(#cfgs)* #glue::Entry { ordinal: #n, listed: #listed }));
         objects.push(quote!(#(#cfgs)* #listed.stage));
+        let check = shown_at(quote!(__TABLE.entry), span);
+        let ordinal = quote_spanned!(span=> (#n));
+        checks.push(quote!(#(#cfgs)* const _: () = #check #ordinal;));
     }
+    let written = stages.len();
     quote! {
         #(#attributes)*
         #visibility static #ident: #glue::Pipeline = {
             #errors
             #(#entries)*
+            const __ENTRIES: &[#glue::Entry] = &[#(#listings),*];
+            const __TABLE: #glue::Table<#written> =
+                #glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
+            #(#checks)*
             #glue::Pipeline { name: #name, stages: &[#(#objects),*] }
         };
     }

@@ -12,7 +12,7 @@ use syn::ext::IdentExt;
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Stage};
-use crate::spans::{alias_shown_as, call_shown_as, shown_at};
+use crate::spans::{alias_shown_as, call_shown_as, shown_at, written};
 
 pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
@@ -137,7 +137,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
         .collect();
     let input_tables = input_tables(stage, glue);
     let slot_tables = slot_tables(stage, &slots, glue);
-    let checks = checks(stage, &slots, name, glue);
+    let checks = checks(stage, &slots, glue);
     let info = stage_info(stage, &function_text, glue);
     let decode = (0..stage.inputs.len()).map(|n| {
         let (table, n) = (format_ident!("__T{n}"), n as u16);
@@ -198,11 +198,17 @@ fn input_tables(stage: &Stage, glue: &TokenStream) -> TokenStream {
     let alias = format_ident!("__Input");
     let ty = &stage.input;
     let input = alias_shown_as(ty, glue, &alias);
+    // State belongs to the bytes of a key, so they must mean the same in all inputs.
+    let record_keys = stage.state.is_some() && stage.key.is_none();
     let mut infos = vec![];
     let mut tables = vec![];
     for (n, topic) in stage.inputs.iter().enumerate() {
         let table = format_ident!("__T{n}");
-        let make = call_shown_as(topic, quote!(#glue::input::<#input, #topic>), quote!(()));
+        let like = match &stage.inputs[0] {
+            first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
+            _ => quote!(#glue::AnyKey),
+        };
+        let make = call_shown_as(topic, quote!(#glue::input::<#input, #topic, #like>), quote!(()));
         tables.push(quote!(const #table: #glue::InputVt<#alias> = #make;));
         infos.push(quote!(#table.info));
     }
@@ -237,8 +243,25 @@ fn slot_tables(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenSt
 }
 
 /// What only constants can tell.
-fn checks(_stage: &Stage, _slots: &[Slot<'_>], _name: &Ident, _glue: &TokenStream) -> TokenStream {
-    TokenStream::new()
+fn checks(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+    let mut calls = vec![];
+    let text = written(&stage.input);
+    let arguments = quote!((#text, __INPUTS, __T0.takes));
+    calls.push(call_shown_as(&stage.input, quote!(#glue::inputs_complete), arguments));
+    if let Some(state) = &stage.state {
+        let text = written(state);
+        calls.push(call_shown_as(state, quote!(#glue::state_taken), quote!((#text, &__PARTS))));
+        if stage.key.is_none() {
+            for (n, topic) in stage.inputs.iter().enumerate() {
+                let table = format_ident!("__T{n}");
+                calls.push(call_shown_as(topic, quote!(#glue::key_not_null), quote!((#table.info))));
+            }
+        }
+    }
+    for (n, slot) in slots.iter().enumerate() {
+        calls.push(call_shown_as(slot.ty, quote!(#glue::parameter), quote!((__PARAMETERS, #n))));
+    }
+    quote!(#(const _: () = #calls;)*)
 }
 
 fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {

@@ -176,10 +176,30 @@ pub struct InputVt<I> {
     pub decode: fn(&RawRecord) -> Result<I, Trouble>,
 }
 
-/// Makes the table of an input topic.
-pub const fn input<I: Accepts<Record<T>>, T: Topic>() -> InputVt<I> {
+/// Makes the table of an input topic; `D` is what its keys must be like.
+pub const fn input<I: Accepts<Record<T>>, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
     InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
 }
+
+/// No demand on a topic's keys.
+pub struct AnyKey;
+/// A topic's keys must be written as those of `T`.
+pub struct KeyOf<T>(PhantomData<T>);
+
+/// A topic's key codec meets a demand.
+#[diagnostic::on_unimplemented(message = "the inputs of this stage have different key codecs")]
+pub trait KeyLike<D> {}
+impl<C> KeyLike<AnyKey> for C {}
+impl<T: Topic<KeyCodec: SameKey<C>>, C> KeyLike<KeyOf<T>> for C {}
+
+/// Implemented for one and the same codec only.
+#[diagnostic::on_unimplemented(
+    message = "the inputs of this stage write their keys as `{Self}` and as `{C}`, so one key would have two states",
+    label = "keys are `{C}` here, and `{Self}` in the first input",
+    note = "add `key = path::to::fn`, a function that makes the state key of any record of this stage"
+)]
+pub trait SameKey<C> {}
+impl<C> SameKey<C> for C {}
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
 pub trait Same {

@@ -1,0 +1,7 @@
+//! A pipeline without stages.
+
+use flechtwerk::prelude::*;
+
+flechtwerk::pipeline!(pub DEMO = "demo": []);
+
+fn main() {}

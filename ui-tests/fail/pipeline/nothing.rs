@@ -1,0 +1,7 @@
+//! A pipeline of nothing at all.
+
+use flechtwerk::prelude::*;
+
+flechtwerk::pipeline!();
+
+fn main() {}
