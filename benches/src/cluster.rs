@@ -108,6 +108,14 @@ impl Progress {
             .sum())
     }
 
+    /// The sum of the counters in the stamps: `{owner}:{counter}:{changelog}`.
+    pub fn transactions(&self) -> anyhow::Result<u64> {
+        let answer = self.consumer.committed_offsets(self.asked.clone(), LIMIT).context("can't read the committed offsets")?;
+        let elements = answer.elements();
+        let counters = elements.iter().filter_map(|element| element.metadata().split(':').nth(1)?.parse::<u64>().ok());
+        Ok(counters.sum())
+    }
+
     /// Waits until the sum is at least `wanted`; `alive` is asked now and then.
     pub fn wait_for(
         &self,

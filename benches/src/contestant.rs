@@ -39,7 +39,10 @@ pub struct Contestant {
 pub struct Run {
     cluster: Cluster,
     contestant: Contestant,
-    input: String,
+    /// The input topic.
+    pub input: String,
+    own_input: bool,
+    stage: Option<String>,
     /// The consumer group.
     pub group: String,
     /// The output topic.
@@ -68,6 +71,8 @@ impl Contestant {
             cluster: cluster.clone(),
             contestant: self.clone(),
             input: input.into(),
+            own_input: false,
+            stage: None,
             output: format!("{namespace}counts"),
             changelog: format!("{group}-changelog"),
             group,
@@ -76,6 +81,16 @@ impl Contestant {
         };
         cluster.create_topic(&run.output, run.partitions, false)?;
         cluster.create_topic(&run.changelog, run.partitions, true)?;
+        Ok(run)
+    }
+
+    /// The same with an input topic of its own, empty.
+    pub fn prepare_with_input(&self, cluster: &Cluster, partitions: i32) -> anyhow::Result<Run> {
+        let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        let input = format!("run{}-{number}-words", std::process::id());
+        cluster.create_topic(&input, partitions, false)?;
+        let mut run = self.prepare(cluster, &input)?;
+        run.own_input = true;
         Ok(run)
     }
 }
@@ -109,7 +124,7 @@ impl Run {
                     "--store",
                     store,
                 ]);
-                command.args(["--namespace", self.group.strip_suffix("bench-count").unwrap_or_default()]);
+                command.args(["--namespace", self.namespace(), "--stage", self.stage.as_deref().unwrap_or("count")]);
                 command.args([
                     "--topic",
                     &format!("words={}", self.input),
@@ -128,12 +143,31 @@ impl Run {
         )
     }
 
-    /// Deletes what the run left.
-    pub fn clean_up(&self) -> anyhow::Result<()> {
+    /// Runs another stage of the pipeline than `count`.
+    pub fn stage(&mut self, stage: &str) {
+        let namespace = self.namespace().to_owned();
+        self.group = format!("{namespace}bench-{stage}");
+        self.stage = Some(stage.into());
+    }
+
+    fn namespace(&self) -> &str {
+        self.output.strip_suffix("counts").unwrap_or_default()
+    }
+
+    /// Deletes what is on this machine's disk, so that the next start restores everything.
+    pub fn forget_state(&self) -> anyhow::Result<()> {
         if self.state.exists() {
             std::fs::remove_dir_all(&self.state)?;
         }
-        self.cluster.delete_topics(&[&self.output, &self.changelog])
+        Ok(())
+    }
+
+    /// Deletes what the run left.
+    pub fn clean_up(&self) -> anyhow::Result<()> {
+        self.forget_state()?;
+        let mut topics = vec![self.output.as_str(), self.changelog.as_str()];
+        topics.extend(self.own_input.then_some(self.input.as_str()));
+        self.cluster.delete_topics(&topics)
     }
 }
 
@@ -144,6 +178,15 @@ pub struct Running {
     /// When it was started.
     pub started: Instant,
     over: bool,
+}
+
+/// CPU time by who made the threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads {
+    /// Of librdkafka's threads.
+    pub client: Duration,
+    /// Of all others.
+    pub own: Duration,
 }
 
 impl Running {
@@ -178,25 +221,27 @@ impl Running {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// CPU time so far.
-    pub fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // Behind the name, which may contain anything: state is field 3, utime and stime are 14 and 15.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| {
-            fields.get(index).and_then(|field| field.parse::<u64>().ok()).context("can't read the CPU time")
-        };
-        Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+    /// CPU time of its threads so far. librdkafka names its own.
+    pub fn threads(&self) -> anyhow::Result<Threads> {
+        let mut threads = Threads::default();
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let path = thread?.path();
+            // A thread may end while it is looked at.
+            let (Ok(name), Ok(times)) =
+                (std::fs::read_to_string(path.join("comm")), std::fs::read_to_string(path.join("schedstat")))
+            else {
+                continue;
+            };
+            let on_cpu = times.split_whitespace().next().and_then(|time| time.parse().ok()).context("can't read a thread's time")?;
+            let sum = if name.starts_with("rdk:") { &mut threads.client } else { &mut threads.own };
+            *sum += Duration::from_nanos(on_cpu);
+        }
+        Ok(threads)
     }
 
     /// Bytes resident now.
     pub fn memory(&self) -> anyhow::Result<u64> {
         self.status("VmRSS:")
-    }
-
-    /// The most bytes it ever had resident.
-    pub fn peak_memory(&self) -> anyhow::Result<u64> {
-        self.status("VmHWM:")
     }
 
     fn status(&self, field: &str) -> anyhow::Result<u64> {

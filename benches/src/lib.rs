@@ -2,8 +2,13 @@
 
 pub mod cluster;
 pub mod contestant;
+pub mod handover;
+pub mod latency;
 pub mod load;
 pub mod loop_;
+pub mod paced;
 pub mod perf;
+pub mod startup;
 pub mod throughput;
+pub mod transactions;
 pub mod verify;

@@ -11,6 +11,7 @@
 //! allocations per record, and a linger that leaves the sending of a batch to the commit's flush.
 #![allow(unsafe_code)]
 
+mod bare;
 mod batch;
 mod member;
 mod native;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
+pub use bare::{Bare, read_bare};
 pub use member::run;
 
 /// What the loop is told.

@@ -41,6 +41,16 @@ impl Queue {
         Ok(Queue { queue })
     }
 
+    /// The queue of all of a consumer's partitions that have none of their own. Dropped before the consumer.
+    ///
+    /// # Safety
+    /// `client` is a live consumer and outlives the queue.
+    pub(super) unsafe fn of_consumer(client: *mut rd::rd_kafka_t) -> anyhow::Result<Queue> {
+        // SAFETY: the client is live.
+        let queue = unsafe { rd::rd_kafka_queue_get_consumer(client) };
+        Ok(Queue { queue: NonNull::new(queue).context("not a consumer")? })
+    }
+
     /// Waits for records, at most `limit` long or until [`Queue::wake`], and takes what is there by then, at
     /// most `max`.
     pub(super) fn take<'a>(&self, limit: Duration, max: usize, into: &'a mut Taken) -> &'a [Message] {
