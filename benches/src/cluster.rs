@@ -49,13 +49,20 @@ impl Cluster {
                 bail!("can't create topic {topic}: {error}");
             }
         }
-        // Visible to the controller is not yet visible to every client.
+        self.wait_for_leaders(name, partitions)
+    }
+
+    /// A topic that the controller knows is not yet known to every client, nor led by its broker.
+    fn wait_for_leaders(&self, topic: &str, partitions: i32) -> anyhow::Result<()> {
+        let consumer = self.consumer("flechtwerk-benches")?;
         let started = Instant::now();
-        while self.partitions(name)? != partitions as usize {
-            if started.elapsed() > LIMIT {
-                bail!("topic {name} was created and can't be seen");
+        for partition in 0..partitions {
+            while consumer.fetch_watermarks(topic, partition, LIMIT).is_err() {
+                if started.elapsed() > LIMIT {
+                    bail!("topic {topic} was created and can't be read");
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
@@ -110,9 +117,13 @@ impl Progress {
 
     /// The sum of the counters in the stamps: `{owner}:{counter}:{changelog}`.
     pub fn transactions(&self) -> anyhow::Result<u64> {
-        let answer = self.consumer.committed_offsets(self.asked.clone(), LIMIT).context("can't read the committed offsets")?;
+        let answer = self
+            .consumer
+            .committed_offsets(self.asked.clone(), LIMIT)
+            .context("can't read the committed offsets")?;
         let elements = answer.elements();
-        let counters = elements.iter().filter_map(|element| element.metadata().split(':').nth(1)?.parse::<u64>().ok());
+        let counters =
+            elements.iter().filter_map(|element| element.metadata().split(':').nth(1)?.parse::<u64>().ok());
         Ok(counters.sum())
     }
 

@@ -124,7 +124,12 @@ impl Run {
                     "--store",
                     store,
                 ]);
-                command.args(["--namespace", self.namespace(), "--stage", self.stage.as_deref().unwrap_or("count")]);
+                command.args([
+                    "--namespace",
+                    self.namespace(),
+                    "--stage",
+                    self.stage.as_deref().unwrap_or("count"),
+                ]);
                 command.args([
                     "--topic",
                     &format!("words={}", self.input),
@@ -232,7 +237,11 @@ impl Running {
             else {
                 continue;
             };
-            let on_cpu = times.split_whitespace().next().and_then(|time| time.parse().ok()).context("can't read a thread's time")?;
+            let on_cpu = times
+                .split_whitespace()
+                .next()
+                .and_then(|time| time.parse().ok())
+                .context("can't read a thread's time")?;
             let sum = if name.starts_with("rdk:") { &mut threads.client } else { &mut threads.own };
             *sum += Duration::from_nanos(on_cpu);
         }
@@ -270,7 +279,8 @@ impl Running {
     }
 }
 
-fn children_cpu() -> anyhow::Result<Duration> {
+/// CPU time of all processes that this one started and that have ended.
+pub fn children_cpu() -> anyhow::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let time = |time: TimeVal| Duration::from_micros(time.num_microseconds() as u64);
     Ok(time(usage.user_time()) + time(usage.system_time()))

@@ -61,5 +61,10 @@ pub fn measure(cluster: &Cluster, contestant: &Contestant, departure: Departure)
         other.end(Signal::SIGTERM)?;
     }
     run.clean_up()?;
-    Ok(passages.iter().filter(|passage| passage.created >= gone).map(Passage::latency).max().unwrap_or_default())
+    Ok(passages
+        .iter()
+        .filter(|passage| passage.created >= gone)
+        .map(Passage::latency)
+        .max()
+        .unwrap_or_default())
 }

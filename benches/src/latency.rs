@@ -18,7 +18,13 @@ pub struct Latency {
 }
 
 /// `rate` records a second over 8 partitions for `time`, after `warm_up`.
-pub fn measure(cluster: &Cluster, contestant: &Contestant, rate: u32, warm_up: Duration, time: Duration) -> anyhow::Result<Latency> {
+pub fn measure(
+    cluster: &Cluster,
+    contestant: &Contestant,
+    rate: u32,
+    warm_up: Duration,
+    time: Duration,
+) -> anyhow::Result<Latency> {
     let run = contestant.prepare_with_input(cluster, 8)?;
     let mut running = run.start()?;
     let mut paced = Paced::start(cluster, &run.input, &run.output, rate)?;

@@ -61,7 +61,10 @@ impl Paced {
         let deadline = Instant::now() + limit;
         while self.passed.len() < count {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (number, at) = self.seen.recv_timeout(left).with_context(|| format!("{} outputs within {limit:?}", self.passed.len()))?;
+            let (number, at) = self
+                .seen
+                .recv_timeout(left)
+                .with_context(|| format!("{} outputs within {limit:?}", self.passed.len()))?;
             self.passed.entry(number).or_insert(at);
         }
         Ok(())
@@ -120,14 +123,22 @@ impl Sending {
     }
 }
 
-fn send(producer: &BaseProducer, input: &str, period: Duration, stop: &AtomicBool) -> anyhow::Result<Vec<Instant>> {
+fn send(
+    producer: &BaseProducer,
+    input: &str,
+    period: Duration,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Instant>> {
     let filler = "x".repeat(load::RECORD_SIZE);
     let mut created = Vec::new();
     let mut due = Instant::now();
     while !stop.load(Ordering::Acquire) {
         let key = created.len().to_string();
         created.push(Instant::now());
-        load::send(producer, BaseRecord::to(input).key(key.as_str()).payload(&filler[..load::RECORD_SIZE - key.len()]))?;
+        load::send(
+            producer,
+            BaseRecord::to(input).key(key.as_str()).payload(&filler[..load::RECORD_SIZE - key.len()]),
+        )?;
         producer.poll(Duration::ZERO);
         due += period;
         // In steps, so that a slow pace hears of the end soon.
@@ -157,7 +168,8 @@ fn read(consumer: &BaseConsumer, to: &Sender<(usize, Instant)>, stop: &AtomicBoo
             Some(Ok(message)) => {
                 let seen = Instant::now();
                 let key = message.key().and_then(|key| std::str::from_utf8(key).ok());
-                let number = key.and_then(|key| key.parse().ok()).context("an output has a key that no input has")?;
+                let number =
+                    key.and_then(|key| key.parse().ok()).context("an output has a key that no input has")?;
                 if to.send((number, seen)).is_err() {
                     break;
                 }

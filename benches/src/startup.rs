@@ -38,6 +38,18 @@ pub fn idle(cluster: &Cluster, contestant: &Contestant) -> anyhow::Result<Idle> 
     Ok(Idle { first_output, memory })
 }
 
+/// CPU time of a whole process that starts over `partitions` partitions with one record each, and ends.
+pub fn cpu(cluster: &Cluster, contestant: &Contestant, partitions: i32) -> anyhow::Result<Duration> {
+    let run = contestant.prepare_with_input(cluster, partitions)?;
+    one_record_each(cluster, &run)?;
+    let progress = cluster.progress(&run.group, &run.input, run.partitions)?;
+    let mut running = run.start()?;
+    progress.wait_for(partitions as u64, EVERY, LIMIT, || running.alive())?;
+    let (_, cpu) = running.end(Signal::SIGTERM)?;
+    run.clean_up()?;
+    Ok(cpu)
+}
+
 /// How long `contestant` takes to restore `keys` keys: what its start with them takes longer than without. Read
 /// from a changelog of its own making, into a process that has no state yet.
 pub fn restore(cluster: &Cluster, contestant: &Contestant, keys: u64) -> anyhow::Result<Restored> {
@@ -59,7 +71,8 @@ pub fn restore(cluster: &Cluster, contestant: &Contestant, keys: u64) -> anyhow:
     let bare = crate::loop_::read_bare(&cluster.bootstrap_servers, &run.changelog, run.partitions)?;
     run.clean_up()?;
     Ok(Restored {
-        records_per_second: keys as f64 / full.saturating_sub(empty).max(Duration::from_millis(1)).as_secs_f64(),
+        records_per_second: keys as f64
+            / full.saturating_sub(empty).max(Duration::from_millis(1)).as_secs_f64(),
         bare_records_per_second: bare.records as f64 / bare.time.as_secs_f64(),
     })
 }
@@ -78,7 +91,10 @@ fn one_record_each(cluster: &Cluster, run: &Run) -> anyhow::Result<()> {
     for partition in 0..run.partitions {
         let key = format!("start{partition}");
         let value = "x".repeat(load::RECORD_SIZE - key.len());
-        load::send(&producer, BaseRecord::to(&run.input).partition(partition).key(key.as_str()).payload(value.as_str()))?;
+        load::send(
+            &producer,
+            BaseRecord::to(&run.input).partition(partition).key(key.as_str()).payload(value.as_str()),
+        )?;
     }
     producer.flush(Duration::from_secs(30))?;
     Ok(())

@@ -22,7 +22,10 @@ pub fn read_bare(bootstrap_servers: &str, topic: &str, partitions: i32) -> anyho
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", bootstrap_servers).set("group.id", "flechtwerk-benches-bare");
     config.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
-    config.set("isolation.level", "read_committed").set("enable.partition.eof", "true").set("fetch.queue.backoff.ms", "10");
+    config
+        .set("isolation.level", "read_committed")
+        .set("enable.partition.eof", "true")
+        .set("fetch.queue.backoff.ms", "10");
     let consumer: BaseConsumer = config.create()?;
     let limit = Duration::from_secs(10);
     for partition in 0..partitions {
