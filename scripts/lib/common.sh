@@ -1,6 +1,10 @@
 # What every script here shares: messages, the cache folder, and a check for the programs a script needs.
 # Sourced, never run. The caller has set -euo pipefail.
 
+# One set of features for tests and checks alike, so that what is compiled for one serves the other.
+# shellcheck disable=SC2034  # used by those who source this
+ALL_FEATURES="flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests"
+
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.
 flechtwerk_cache() {
   printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/flechtwerk"
@@ -44,4 +48,25 @@ with_lock() {
 maven_failed() {
   tail -n 15 "$1" >&2
   die "maven could not fetch what is needed (its last lines are above); check that its repository can be reached"
+}
+
+# phase NAME COMMAND..: runs one step of a longer job under a heading and says how long it took. A failing step ends the job.
+phase() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  say ""
+  say "== $name"
+  # In a subshell with errexit of its own, since `||` would switch it off.
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  status=$?
+  set -e
+  if [ "$status" -ne 0 ]; then
+    say "== $name: failed with status $status after $((SECONDS - start)) s"
+    exit "$status"
+  fi
+  say "== $name: $((SECONDS - start)) s"
 }

@@ -188,7 +188,7 @@ node_pid() {
 
 process_args() {
   if [ -d /proc/self ]; then
-    tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null || true
+    { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null || true
   else
     ps -o args= -p "$1" 2>/dev/null || true
   fi
@@ -217,7 +217,14 @@ node_launch() {
       -Dorg.slf4j.simpleLogger.showDateTime=true -Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS \
       -cp "$(kafka_libs)/*" kafka.Kafka "$dir/node-$n/server.properties"
   ) >"$dir/node-$n/log" 2>&1 </dev/null 9>&- &
-  printf '%s\n' "$!" >"$dir/node-$n/pid"
+  local pid=$! tries=500
+  printf '%s\n' "$pid" >"$dir/node-$n/pid"
+  disown "$pid"
+  # Until exec has happened the process does not yet look like a node.
+  while [ "$tries" -gt 0 ] && kill -0 "$pid" 2>/dev/null && ! node_pid "$dir" "$n" >/dev/null; do
+    tries=$((tries - 1))
+    sleep 0.01
+  done
 }
 
 # known_nodes PORT: the ids of all nodes that the node on this port knows as alive, one a line.

@@ -13,7 +13,7 @@ tls_create() {
       -keyout "$tls/ca.key" -out "$dir/ca.pem"
     tls_openssl req -newkey rsa:2048 -nodes -subj "/CN=localhost" -keyout "$tls/server.key" -out "$tls/server.csr"
     printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n' >"$tls/server.ext"
-    tls_openssl x509 -req -in "$tls/server.csr" -CA "$dir/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 30 \
+    tls_openssl x509 -req -in "$tls/server.csr" -CA "$dir/ca.pem" -CAkey "$tls/ca.key" -set_serial 1 -days 30 \
       -extfile "$tls/server.ext" -out "$tls/server.crt"
     cat "$tls/server.key" "$tls/server.crt" "$dir/ca.pem" >"$tls/server.pem"
   )
