@@ -24,7 +24,7 @@ pages! {
     errors = "src/errors.md",
     managed_clusters = "src/managed-clusters.md",
     semantics = "src/semantics.md",
-    attributes = "src/reference/attributes.md",
-    settings = "src/reference/settings.md",
-    metrics = "src/reference/metrics.md",
+    attributes = "src/attributes.md",
+    settings = "src/settings.md",
+    metrics = "src/metrics.md",
 }

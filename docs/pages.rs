@@ -223,7 +223,7 @@ fn is_assignment(word: &str) -> bool {
 #[test]
 fn every_setting_of_the_program_is_in_the_reference() {
     let commands = Commands::new();
-    let reference = std::fs::read_to_string(root().join("docs/src/reference/settings.md")).expect("the page exists");
+    let reference = std::fs::read_to_string(root().join("docs/src/settings.md")).expect("the page exists");
     let help = &commands.help["run"];
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     let flags: BTreeSet<&str> = words.filter_map(|word| word.strip_prefix("--")).filter(|flag| !flag.is_empty()).collect();
@@ -233,7 +233,7 @@ fn every_setting_of_the_program_is_in_the_reference() {
         .filter(|flag| !matches!(**flag, "help" | "version"))
         .filter(|flag| !reference.contains(&format!("`{}`", flag.replace('-', "_"))) && !reference.contains(&format!("`--{flag}")))
         .collect();
-    assert!(missing.is_empty(), "not in docs/src/reference/settings.md: {missing:?}");
+    assert!(missing.is_empty(), "not in docs/src/settings.md: {missing:?}");
 }
 
 #[test]
