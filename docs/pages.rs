@@ -237,6 +237,45 @@ fn every_setting_of_the_program_is_in_the_reference() {
 }
 
 #[test]
+fn the_reference_of_metrics_is_that_of_the_code() {
+    let page = std::fs::read_to_string(root().join("docs/src/metrics.md")).expect("the page exists");
+    let code = std::fs::read_to_string(root().join("flechtwerk/src/observe/names.rs")).expect("the list exists");
+    let names = |text: &str, quote: char| -> BTreeSet<String> {
+        let metric = |part: &str| part.starts_with("flechtwerk_") && part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        text.split(quote).filter(|part| metric(part)).map(str::to_owned).collect()
+    };
+    let mut declared = names(&code, '"');
+    declared.remove("flechtwerk_");
+    assert!(!declared.is_empty(), "the names were not found");
+    assert_eq!(names(&page, '`'), declared);
+}
+
+#[test]
+fn what_the_compiler_is_said_to_say_it_says() {
+    let page = std::fs::read_to_string(root().join("docs/src/errors.md")).expect("the page exists");
+    let mut expected = String::new();
+    for macro_ in std::fs::read_dir(root().join("ui-tests/fail")).expect("the mistakes exist").flatten() {
+        for file in std::fs::read_dir(macro_.path()).into_iter().flatten().flatten() {
+            if file.path().extension().is_some_and(|extension| extension == "stderr") {
+                expected.push_str(&std::fs::read_to_string(file.path()).expect("a message is UTF-8"));
+            }
+        }
+    }
+    // A message stands there with other types and names, so what stands in backquotes may differ.
+    let pieces = |line: &str| -> Vec<String> { line.split('`').step_by(2).map(str::to_owned).collect() };
+    let known: BTreeSet<Vec<String>> = expected.lines().filter(|line| line.starts_with("error")).map(pieces).collect();
+    let said: Vec<(usize, String)> = blocks(&page).into_iter().filter(|block| block.language == "text").flat_map(|block| block.lines).collect();
+    let mut wrong = Vec::new();
+    for (line, text) in said.iter().filter(|(_, text)| text.starts_with("error")) {
+        if !known.contains(&pieces(text)) {
+            wrong.push(format!("docs/src/errors.md:{line}: no mistake in ui-tests gives: {text}"));
+        }
+    }
+    assert!(said.len() > 5, "the messages were not found");
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let pages = pages();
     let anchors: BTreeMap<&Path, BTreeSet<String>> = pages.iter().map(|page| (&*page.path, anchors(&page.text))).collect();
