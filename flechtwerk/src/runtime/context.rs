@@ -10,9 +10,7 @@ use super::error::Failure;
 use super::watchdog::Watchdog;
 use crate::glue::{AnyStage, Env, StageInfo};
 use crate::naming::StageNames;
-use crate::port::{
-    BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition,
-};
+use crate::port::{BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition};
 
 /// The limits a task works by; see the settings of the same names.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +56,7 @@ pub(crate) struct StageContext {
 impl StageContext {
     /// The input partitions of a task, in `inputs` order.
     pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
-        self.names
-            .inputs
-            .iter()
-            .map(|topic| TopicPartition { topic: topic.clone(), partition })
-            .collect()
+        self.names.inputs.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
     /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::context::StageContext;
-use crate::metrics::names;
+use crate::observe::names;
 
 /// Between two measurements.
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
 use crate::glue::{FailureKind, RawRecord, RecordPart};
-use crate::metrics::names;
+use crate::observe::names;
 use crate::task::{InputRange, Stop, Warning};
 
 /// "words/3 offsets 17 to 20", for each input.

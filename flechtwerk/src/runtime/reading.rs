@@ -70,8 +70,14 @@ impl Reading {
                 if limit == 0 || room_bytes == 0 {
                     break;
                 }
-                let bytes =
-                    self.take_from(context, partition, input, limit, share_bytes.min(room_bytes), &mut by_input[input])?;
+                let bytes = self.take_from(
+                    context,
+                    partition,
+                    input,
+                    limit,
+                    share_bytes.min(room_bytes),
+                    &mut by_input[input],
+                )?;
                 room = max.saturating_sub(by_input.iter().map(Vec::len).sum());
                 room_bytes = room_bytes.saturating_sub(bytes);
             }

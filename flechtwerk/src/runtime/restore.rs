@@ -46,9 +46,9 @@ pub(super) fn restore(
     if position < end {
         let progress = context.progress.begin(context.info.name, at.partition, (end - low).max(0) as u64);
         let parker = Parker::new();
-        let mut queue = reader
-            .open(at, 0, low, parker.wake())
-            .map_err(|error| Unrestored::Failed(Failure::broker(context.info.name, "read the changelog", &error)))?;
+        let mut queue = reader.open(at, 0, low, parker.wake()).map_err(|error| {
+            Unrestored::Failed(Failure::broker(context.info.name, "read the changelog", &error))
+        })?;
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut changes: Vec<Change> = Vec::with_capacity(CHUNK_RECORDS);
         while position < end {
@@ -90,11 +90,20 @@ pub(super) fn restore(
 
 /// A changelog record as a change of the store, its format checked while its place is known.
 fn change(context: &StageContext, at: &TopicPartition, record: RawRecord) -> Result<Change, Failure> {
-    let place = || format!("stage {}: the changelog {}/{} at offset {}", context.info.name, at.topic, at.partition, record.offset);
-    let key = record.key.clone().ok_or_else(|| Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place())))?;
-    let (kind, _) = format::decode_key(&key).map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
+    let place = || {
+        format!(
+            "stage {}: the changelog {}/{} at offset {}",
+            context.info.name, at.topic, at.partition, record.offset
+        )
+    };
+    let key = record.key.clone().ok_or_else(|| {
+        Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place()))
+    })?;
+    let (kind, _) = format::decode_key(&key)
+        .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
     if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
-        let (version, _) = format::take_version(value).map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
+        let (version, _) = format::take_version(value)
+            .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
         if version != state.version {
             return Err(Failure::new(format!(
                 "{} holds state of version {version}, but this program knows version {} of {}; run a program \

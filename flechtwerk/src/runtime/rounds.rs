@@ -15,9 +15,15 @@ use crate::task::{Grouped, Overlay, group};
 
 /// How a round ended.
 pub(super) enum Finished {
-    Done { grouped: Grouped, outputs: Outputs },
+    Done {
+        grouped: Grouped,
+        outputs: Outputs,
+    },
     /// It made more bytes than the batch has room for: nothing of it counts.
-    OverBudget { grouped: Grouped, outputs: Outputs },
+    OverBudget {
+        grouped: Grouped,
+        outputs: Outputs,
+    },
     Failed(Failure),
 }
 

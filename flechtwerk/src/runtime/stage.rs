@@ -11,8 +11,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::context::StageContext;
 use super::error::Failure;
 use super::task::{self, Control};
-use crate::metrics::names;
 use crate::observe::Health;
+use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
@@ -20,9 +20,19 @@ const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What reaches the supervisor.
 pub(super) enum Notice {
-    Group { stage: usize, event: GroupEvent },
-    Ended { stage: usize, partition: i32 },
-    Running { stage: usize, partition: i32, running: bool },
+    Group {
+        stage: usize,
+        event: GroupEvent,
+    },
+    Ended {
+        stage: usize,
+        partition: i32,
+    },
+    Running {
+        stage: usize,
+        partition: i32,
+        running: bool,
+    },
     Failed(Failure),
     /// SIGTERM or SIGINT.
     Stop,
@@ -69,7 +79,12 @@ pub(super) struct StageInstance {
 }
 
 impl StageInstance {
-    pub(super) fn new(context: Arc<StageContext>, notices: Notices, runtime: Handle, health: Health) -> StageInstance {
+    pub(super) fn new(
+        context: Arc<StageContext>,
+        notices: Notices,
+        runtime: Handle,
+        health: Health,
+    ) -> StageInstance {
         StageInstance {
             context,
             notices,
@@ -109,7 +124,9 @@ impl StageInstance {
             GroupEvent::Failed(error) if error.kind == ErrorKind::FencedInstance => {
                 return Err(instance_fenced(stage, &error));
             }
-            GroupEvent::Failed(error) => return Err(Failure::broker(stage, "stay a member of the group", &error)),
+            GroupEvent::Failed(error) => {
+                return Err(Failure::broker(stage, "stay a member of the group", &error));
+            }
         }
         self.report_health();
         Ok(())
@@ -123,7 +140,8 @@ impl StageInstance {
         }
         let inputs = self.context.names.inputs.len();
         let (complete, incomplete): (Vec<i32>, Vec<i32>) = {
-            let (full, part): (Vec<_>, Vec<_>) = by_number.iter().partition(|(_, topics)| topics.len() == inputs);
+            let (full, part): (Vec<_>, Vec<_>) =
+                by_number.iter().partition(|(_, topics)| topics.len() == inputs);
             (full.into_iter().map(|(n, _)| *n).collect(), part.into_iter().map(|(n, _)| *n).collect())
         };
         if let Some(changelog) = &self.context.changelog
@@ -176,8 +194,15 @@ impl StageInstance {
             let (controls, receiver) = unbounded_channel();
             self.tasks.insert(*number, Handed { controls, ending: false });
             let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);
+            let stage = self.context.info.name;
+            let task = self.runtime.spawn(task::run(context, number, receiver, notices.clone()));
             self.runtime.spawn(async move {
-                task::run(context, number, receiver, notices.clone()).await;
+                if task.await.is_err() {
+                    notices.failed(Failure::new(format!(
+                        "stage {stage}: the task of partition {number} died of an error in Flechtwerk itself; please \
+                         report it with the panic message above"
+                    )));
+                }
                 let _ = notices.sender.send(Notice::Ended { stage: notices.stage, partition: number });
             });
         }
@@ -214,7 +239,9 @@ impl StageInstance {
                 humantime::format_duration(self.context.limits.max_batch_time)
             )));
         }
-        if let Some((number, _)) = self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT) {
+        if let Some((number, _)) =
+            self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT)
+        {
             let inputs: Vec<&str> = self.context.names.inputs.iter().map(|topic| &**topic).collect();
             return Err(Failure::new(format!(
                 "stage {stage}: partition {number} is not assigned for every input since a minute. This instance \

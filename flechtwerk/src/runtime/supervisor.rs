@@ -58,7 +58,7 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
     started(Stopper(sender.clone()));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("flechtwerk")
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| RunError::Failed(format!("can't start the async runtime: {error}")))?;
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
@@ -66,14 +66,18 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
     let mut result = start_stages(plan, &sender, runtime.handle(), &mut stages);
     if result.is_ok() {
         let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
-        result = supervise(&mut stages, &notices, None);
+        result = supervise(&mut stages, &notices);
     }
     let (clean, limit) = match result {
         Ok(()) => (true, shutdown_timeout),
         Err(_) => (false, FAILURE_LIMIT),
     };
     let ended = end(&mut stages, &notices, clean, limit);
-    leave(&stages, stay && clean);
+    if clean && ended.is_err() {
+        // What fails in the middle of a clean stop is a failure like any other.
+        let _ = end(&mut stages, &notices, false, FAILURE_LIMIT);
+    }
+    leave(&stages, stay && clean && ended.is_ok());
     runtime.shutdown_background();
     result.and(ended).map_err(|failure| RunError::Failed(failure.message))
 }
@@ -143,12 +147,8 @@ fn warm_up(reader: &Arc<dyn crate::port::Reader>, topics: Vec<Arc<str>>) {
     std::thread::spawn(move || reader.warm_up(&topics, Duration::from_secs(5)));
 }
 
-/// Hands notices on until a stop, a failure, or `until`.
-fn supervise(
-    stages: &mut [StageInstance],
-    notices: &Receiver<Notice>,
-    until: Option<Instant>,
-) -> Result<(), Failure> {
+/// Hands notices on until a stop or a failure.
+fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result<(), Failure> {
     loop {
         match notices.recv_timeout(TICK) {
             Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
@@ -161,9 +161,6 @@ fn supervise(
         }
         for stage in stages.iter() {
             stage.tick()?;
-        }
-        if until.is_some_and(|until| Instant::now() >= until) {
-            return Ok(());
         }
     }
 }

@@ -18,7 +18,7 @@ use super::rounds::{self, Finished, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
 use crate::glue::RawRecord;
-use crate::metrics::names;
+use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
 
@@ -51,7 +51,9 @@ pub(super) async fn run(
         Ok(worker) => worker,
         Err(error) => {
             let stage = context.info.name;
-            notices.failed(Failure::new(format!("stage {stage}: can't start a thread for partition {partition}: {error}")));
+            notices.failed(Failure::new(format!(
+                "stage {stage}: can't start a thread for partition {partition}: {error}"
+            )));
             return;
         }
     };
@@ -80,7 +82,14 @@ pub(super) async fn run(
                 Some(Report::Event(event)) => task.report(event),
                 Some(Report::Store(store)) => task.store = Some(store),
                 Some(Report::Failed(failure)) => task.fail(failure),
-                Some(Report::Gone) | None => task.control(Control::Lost),
+                Some(Report::Gone) | None => {
+                    let stage = task.context.info.name;
+                    task.fail(Failure::new(format!(
+                        "stage {stage}: the thread of partition {partition} died of an error in Flechtwerk itself; \
+                         please report it with the panic message above"
+                    )));
+                    task.control(Control::Lost);
+                }
             },
             finished = rounds::next(&mut task.running) => task.finished(finished),
             () = notify.notified(), if may_take => {}
@@ -131,7 +140,13 @@ struct Task {
 }
 
 impl Task {
-    fn new(context: Arc<StageContext>, partition: i32, machine: Machine, worker: Worker, notices: Notices) -> Task {
+    fn new(
+        context: Arc<StageContext>,
+        partition: i32,
+        machine: Machine,
+        worker: Worker,
+        notices: Notices,
+    ) -> Task {
         Task {
             round_limit: context.limits.max_poll_records,
             context,
@@ -207,7 +222,9 @@ impl Task {
     fn carry_out(&mut self, commands: Vec<Command>) {
         for command in commands {
             match command {
-                Command::Wait => self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval),
+                Command::Wait => {
+                    self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)
+                }
                 Command::Fence => self.worker.ask(Work::Fence),
                 Command::DropProducer => self.worker.ask(Work::DropProducer),
                 Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),
@@ -287,7 +304,8 @@ impl Task {
     /// When to look again even if nothing happens.
     fn wake_at(&self) -> Option<Instant> {
         let may_close = self.running.is_none() && self.machine.may_compute();
-        let due = (may_close && self.building.records > 0 && self.machine.may_send()).then(|| self.commit_due());
+        let due =
+            (may_close && self.building.records > 0 && self.machine.may_send()).then(|| self.commit_due());
         let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
         let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
         [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
@@ -326,7 +344,8 @@ impl Task {
     }
 
     fn is_full(&self) -> bool {
-        self.building.records >= self.context.limits.max_poll_records || self.bytes() >= self.context.limits.max_batch_bytes
+        self.building.records >= self.context.limits.max_poll_records
+            || self.bytes() >= self.context.limits.max_batch_bytes
     }
 
     /// Inputs, buffered outputs and changed state together.
@@ -409,7 +428,11 @@ impl Task {
     fn has_moved(&self) -> bool {
         let Some(reading) = &self.reading else { return false };
         self.closed.is_empty()
-            && reading.positions.iter().zip(self.machine.committed()).any(|(now, committed)| Some(*now) != committed)
+            && reading
+                .positions
+                .iter()
+                .zip(self.machine.committed())
+                .any(|(now, committed)| Some(*now) != committed)
     }
 
     fn close_if_due(&mut self) {
@@ -448,7 +471,8 @@ impl Task {
         if !self.stopping || self.running.is_some() || self.machine.is_ended() {
             return;
         }
-        if self.machine.is_live() && self.closed.len() < 2 && (self.building.records > 0 || self.has_moved()) {
+        if self.machine.is_live() && self.closed.len() < 2 && (self.building.records > 0 || self.has_moved())
+        {
             self.close();
         }
         if self.building.records == 0 {

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use crate::glue::Outputs;
-use crate::port::{
-    BrokerError, ChangelogRecord, ErrorKind, OffsetCommit, Producer, Unanswered,
-};
+use crate::port::{BrokerError, ChangelogRecord, ErrorKind, OffsetCommit, Producer, Unanswered};
 use crate::task::{Abort, Outcome, Stamp, Write};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
@@ -48,9 +46,7 @@ pub(super) fn send(
             let _ = producer.abort(ABORT_LIMIT);
             Err(super::stage::instance_fenced(context.info.name, &error))
         }
-        ErrorKind::Abortable | ErrorKind::Generation => {
-            Ok(abort(producer, &error, before, end_txn_sent))
-        }
+        ErrorKind::Abortable | ErrorKind::Generation => Ok(abort(producer, &error, before, end_txn_sent)),
         ErrorKind::Fenced | ErrorKind::Fatal | ErrorKind::TimedOut | ErrorKind::Retriable => {
             let fenced = error.kind == ErrorKind::Fenced;
             let open = producer.unanswered().open_txn > 0;
@@ -124,7 +120,12 @@ fn repeat(
     }
 }
 
-fn abort(producer: &mut dyn Producer, error: &BrokerError, before: Unanswered, end_txn_sent: bool) -> Outcome {
+fn abort(
+    producer: &mut dyn Producer,
+    error: &BrokerError,
+    before: Unanswered,
+    end_txn_sent: bool,
+) -> Outcome {
     // A Produce that is open when the abort begins may reach the broker late and join the next transaction.
     let open_before = is_suspect(before, producer.unanswered(), true);
     if let Err(failed) = producer.abort(ABORT_LIMIT) {

@@ -12,7 +12,7 @@ use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
-use crate::metrics::names;
+use crate::observe::names;
 use crate::port::{Change, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
 use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp};
 
@@ -71,6 +71,7 @@ impl Worker {
             reports,
             producer: None,
             store: None,
+            overran: 0,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
         std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
@@ -91,6 +92,8 @@ struct Thread {
     reports: UnboundedSender<Report>,
     producer: Option<Box<dyn Producer>>,
     store: Option<Arc<dyn Store>>,
+    /// Transactions in a row that the broker ended because they took too long.
+    overran: u32,
 }
 
 impl Thread {
@@ -184,7 +187,8 @@ impl Thread {
                 }
                 Err(error) => match error.kind {
                     ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Abortable | ErrorKind::Fatal
-                        if Instant::now() < until => {
+                        if Instant::now() < until =>
+                    {
                         tracing::debug!(
                             stage = context.info.name,
                             partition = self.partition,
@@ -341,13 +345,18 @@ impl Thread {
             Transaction { partition, outputs: &batch.outputs, writes: &batch.writes, positions, stamp };
         let began = Instant::now();
         let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
+        self.check_duration(&outcome, began.elapsed(), batch.records)?;
         match &outcome {
             Outcome::Committed { suspect } => {
                 names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
                 names::commits(stage, partition).increment(1);
                 if *suspect {
                     names::suspects(stage, partition).increment(1);
-                    tracing::warn!(stage, partition, "a request of a committed transaction was never answered: the producer is replaced");
+                    tracing::warn!(
+                        stage,
+                        partition,
+                        "a request of a committed transaction was never answered: the producer is replaced"
+                    );
                 }
             }
             Outcome::Aborted { why, suspect } => {
@@ -359,11 +368,35 @@ impl Thread {
             }
             Outcome::Dead { error, .. } | Outcome::Unknown { error, .. } => {
                 names::suspects(stage, partition).increment(1);
-                tracing::warn!(stage, partition, "the outcome of a transaction is settled by its stamps: {error}");
+                tracing::warn!(
+                    stage,
+                    partition,
+                    "the outcome of a transaction is settled by its stamps: {error}"
+                );
             }
         }
         self.report(Event::Sent { id: batch.id, outcome });
         Ok(())
+    }
+
+    /// A full batch must fit into the transaction time-out, or it would be sent and refused for ever (S6.2). One
+    /// that took too long may have been stopped with its process; two in a row were not.
+    fn check_duration(&mut self, outcome: &Outcome, took: Duration, records: usize) -> Result<(), Failure> {
+        let limits = self.context.limits;
+        let fenced =
+            matches!(outcome, Outcome::Dead { fenced: true, .. } | Outcome::Unknown { fenced: true, .. });
+        self.overran = if fenced && took >= limits.transaction_timeout { self.overran + 1 } else { 0 };
+        if self.overran < 2 {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \
+             the broker ended it; raise --transaction-timeout, or lower --max-poll-records ({})",
+            self.context.info.name,
+            humantime::format_duration(Duration::from_millis(took.as_millis() as u64)),
+            humantime::format_duration(limits.transaction_timeout),
+            limits.max_poll_records
+        )))
     }
 
     /// The local store is written only now that the commit is known to have succeeded (S3.4).

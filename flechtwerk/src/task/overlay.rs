@@ -67,10 +67,7 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// The state under this key, where a layer has it: the outer `None` sends the caller to the store.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
-        self.building
-            .get(key)
-            .or_else(|| self.committing.as_ref().and_then(|layer| layer.get(key)))
-            .cloned()
+        self.building.get(key).or_else(|| self.committing.as_ref().and_then(|layer| layer.get(key))).cloned()
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.

@@ -59,7 +59,12 @@ pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: 
         if order == Order::Timestamp && range.len() > 1 {
             merge_by_timestamp(&mut records[range.clone()]);
         }
-        buckets.push(Bucket { key: key.slice(1..), records: range, state: None, change: StateChange::Unchanged });
+        buckets.push(Bucket {
+            key: key.slice(1..),
+            records: range,
+            state: None,
+            change: StateChange::Unchanged,
+        });
     }
     Grouped { round: Round { records, buckets }, changelog_keys }
 }

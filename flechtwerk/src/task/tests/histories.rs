@@ -33,7 +33,8 @@ fn long_histories_commit_a_lot_and_stay_exact() {
     for seed in 0..300 {
         let mut random = StdRng::seed_from_u64(seed);
         let history: Vec<u8> = (0..3000).map(|_| random.random()).collect();
-        commits += play(Broken::Nothing, &history).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        commits +=
+            play(Broken::Nothing, &history).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     }
     assert!(commits > 300 * 10, "the histories hardly did anything: {commits} commits");
 }

@@ -1,7 +1,8 @@
 //! Single steps of the life cycle, each with its number in the semantics.
 
 use crate::task::{
-    Abort, Command, CommittedInput, Config, Event, InputRange, Machine, Outcome, RESETTING, Stamp, Stop, Warning,
+    Abort, Command, CommittedInput, Config, Event, InputRange, Machine, Outcome, RESETTING, Stamp, Stop,
+    Warning,
 };
 
 fn config(changelog: Option<&str>) -> Config {
@@ -136,7 +137,10 @@ fn state_added_to_a_stage_begins_empty_with_a_warning() {
     let (mut machine, _) = Machine::new(config(Some("id")));
     machine.step(Event::Fenced { owner: "b".into() });
     let offsets = vec![CommittedInput { offset: Some(1), metadata: "a:1:-".into() }];
-    assert_eq!(machine.step(Event::Offsets(offsets)), [Command::Warn(Warning::StateAdded), Command::ReadChangelogEnd]);
+    assert_eq!(
+        machine.step(Event::Offsets(offsets)),
+        [Command::Warn(Warning::StateAdded), Command::ReadChangelogEnd]
+    );
 }
 
 #[test]
@@ -157,7 +161,8 @@ fn one_batch_commits_while_the_next_is_computed_and_a_third_is_not() {
 fn a_batch_that_the_group_refused_is_sent_again() {
     let mut machine = running();
     machine.step(Event::Closed { id: 1, positions: vec![9] });
-    let refused = || Event::Sent { id: 1, outcome: Outcome::Aborted { why: Abort::Generation, suspect: false } };
+    let refused =
+        || Event::Sent { id: 1, outcome: Outcome::Aborted { why: Abort::Generation, suspect: false } };
     // No rebalance is known: at once, with fresh metadata.
     assert_eq!(machine.step(refused()), [send(1, stamp("b", 4), 9, true)]);
     // One is under way: with its assignment.
@@ -205,7 +210,8 @@ fn an_unknown_outcome_is_settled_by_the_stamps() {
     let mut machine = unknown();
     let commands = machine.step(Event::Offsets(vec![committed(9, &stamp("z", 4))]));
     let why = "another owner has committed in between".into();
-    let anew = [Command::Discard { keep: None }, Command::Warn(Warning::Anew { why }), Command::ReadChangelogEnd];
+    let anew =
+        [Command::Discard { keep: None }, Command::Warn(Warning::Anew { why }), Command::ReadChangelogEnd];
     assert_eq!(commands, anew, "another owner wrote");
 }
 
@@ -261,7 +267,10 @@ fn a_clean_stop_commits_what_was_computed() {
     machine.step(Event::Sent { id: 1, outcome: Outcome::Committed { suspect: false } });
     assert_eq!(machine.step(Event::Applied { id: 1 }), [send(2, stamp("b", 5), 12, false)]);
     machine.step(Event::Sent { id: 2, outcome: Outcome::Committed { suspect: false } });
-    assert_eq!(machine.step(Event::Applied { id: 2 }), [Command::Discard { keep: None }, Command::End { clean: true }]);
+    assert_eq!(
+        machine.step(Event::Applied { id: 2 }),
+        [Command::Discard { keep: None }, Command::End { clean: true }]
+    );
 }
 
 #[test]

@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 
 use crate::task::{
-    Abort, BatchId, Command, CommittedInput, Config, Event, FIRST_POSITIONS, InputRange, Machine, Outcome, Stamp,
+    Abort, BatchId, Command, CommittedInput, Config, Event, FIRST_POSITIONS, InputRange, Machine, Outcome,
+    Stamp,
 };
 
 /// What is broken on purpose.
@@ -260,7 +261,10 @@ impl World {
             return Err(format!("a batch from {from} was committed at {expected}"));
         }
         if base != self.changelog {
-            return Err(format!("a batch at {from} was computed on state {base}, committed is {}", self.changelog));
+            return Err(format!(
+                "a batch at {from} was computed on state {base}, committed is {}",
+                self.changelog
+            ));
         }
         let last = self.chain.last().map_or(0, |stamp| stamp.counter);
         if stamp.counter != last + 1 {
@@ -304,7 +308,10 @@ impl World {
                     Broken::OffsetsBeforeFence if !live => self.processes[index].remembered.clone(),
                     Broken::NoStampsAfterFence if live => {
                         let known = self.processes[index].machine.as_ref().and_then(|m| m.committed()[0]);
-                        CommittedInput { offset: known, metadata: self.processes[index].remembered.metadata.clone() }
+                        CommittedInput {
+                            offset: known,
+                            metadata: self.processes[index].remembered.metadata.clone(),
+                        }
                     }
                     _ => self.committed.clone(),
                 };
@@ -335,7 +342,8 @@ impl World {
                 self.event(index, Event::Restored { empty: self.changelog == FIRST_OFFSET })
             }
             Command::ReadRanges => {
-                let range = InputRange { low: FIRST_OFFSET, stable: self.input_end, high: self.input_end + 1 };
+                let range =
+                    InputRange { low: FIRST_OFFSET, stable: self.input_end, high: self.input_end + 1 };
                 self.event(index, Event::Ranges(vec![range]))
             }
             Command::Send { id, stamp, positions, .. } => self.send(index, id, stamp, positions[0], fault),
@@ -344,7 +352,11 @@ impl World {
                     return self.event(index, Event::StoreFailed { error: "disk".into() });
                 }
                 let process = &mut self.processes[index];
-                let state = process.batches.iter().find(|batch| batch.id == id).map(|batch| batch.base + batch.to - batch.from);
+                let state = process
+                    .batches
+                    .iter()
+                    .find(|batch| batch.id == id)
+                    .map(|batch| batch.base + batch.to - batch.from);
                 process.batches.retain(|batch| batch.id != id);
                 process.store = (Some(stamp.to_string()), state.unwrap_or(process.store.1));
                 self.event(index, Event::Applied { id })

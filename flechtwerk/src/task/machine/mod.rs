@@ -5,10 +5,12 @@
 //! restore, then read. A task that loses its producer while it has computed something settles by the stamps
 //! (S3.7) instead of starting anew, and goes on where they are what they must be.
 
-use super::event::{
+mod start;
+
+use crate::task::event::{
     Abort, BatchId, Command, CommittedInput, Event, InputRange, Outcome, Stop as Failure, Warning,
 };
-use super::stamp::{RESETTING, Stamp};
+use crate::task::stamp::Stamp;
 
 /// The batch that commits the resolved start of new inputs, before anything is read.
 pub(crate) const FIRST_POSITIONS: BatchId = 0;
@@ -67,7 +69,9 @@ struct InFlight {
 enum Stopping {
     No,
     /// Commit what was computed; `drained`: the driver has closed its last batch.
-    Clean { drained: bool },
+    Clean {
+        drained: bool,
+    },
 }
 
 /// See the module.
@@ -172,12 +176,16 @@ impl Machine {
                 out.push(Command::ReadOffsets);
             }
             Event::FenceLost { .. } if self.phase == Phase::Fencing => self.wait(&mut out),
-            Event::Offsets(committed) if self.phase == Phase::ReadingOffsets => self.offsets(committed, &mut out),
+            Event::Offsets(committed) if self.phase == Phase::ReadingOffsets => {
+                self.offsets(committed, &mut out)
+            }
             Event::ChangelogEnd(end) if self.phase == Phase::ReadingEnd => {
                 self.end = end;
                 self.open_store(&mut out);
             }
-            Event::StoreOpened { stamp } if self.phase == Phase::OpeningStore => self.store_opened(stamp, &mut out),
+            Event::StoreOpened { stamp } if self.phase == Phase::OpeningStore => {
+                self.store_opened(stamp, &mut out)
+            }
             Event::Restored { empty } if self.phase == Phase::Restoring => {
                 if !empty && self.known.iter().all(|input| input.offset.is_none()) {
                     self.fail(Failure::StateWithoutOffsets, &mut out);
@@ -205,152 +213,6 @@ impl Machine {
             | Event::Closed { .. } => {}
         }
         out
-    }
-
-    // ---- start
-
-    /// Fences, unless a rebalance is under way: only the assignment that comes out of it may ask for one (S4.7).
-    fn fence(&mut self, out: &mut Vec<Command>) {
-        if self.pending {
-            self.phase = Phase::Waiting;
-            out.push(Command::DropProducer);
-        } else {
-            self.phase = Phase::Fencing;
-            out.push(Command::Fence);
-        }
-    }
-
-    fn wait(&mut self, out: &mut Vec<Command>) {
-        self.phase = Phase::Waiting;
-        out.push(Command::DropProducer);
-        out.push(Command::Wait);
-    }
-
-    fn offsets(&mut self, committed: Vec<CommittedInput>, out: &mut Vec<Command>) {
-        debug_assert_eq!(committed.len(), self.config.inputs);
-        if committed.iter().any(|input| input.metadata == RESETTING) {
-            return self.fail(Failure::Resetting, out);
-        }
-        if !self.live {
-            return self.adopt(committed, out);
-        }
-        let batch = self.in_flight.as_ref().filter(|batch| batch.progress == Progress::Unsettled);
-        if batch.is_some_and(|batch| committed == stamped(&batch.positions, &batch.stamp)) {
-            // The batch of unknown outcome was committed.
-            self.phase = Phase::Running;
-            self.committed_in_flight(out);
-        } else if committed == self.known {
-            // Nothing has happened since: whatever was handed over and is not committed goes out again.
-            self.phase = Phase::Running;
-            match self.in_flight.as_ref().map(|batch| batch.progress) {
-                Some(Progress::Applying) => {}
-                Some(_) => self.resend(false, out),
-                None => self.send_ready(out),
-            }
-        } else {
-            // Another owner wrote.
-            self.discard(out);
-            out.push(Command::Warn(Warning::Anew { why: "another owner has committed in between".into() }));
-            if self.stopping == Stopping::No { self.adopt(committed, out) } else { self.end(false, out) }
-        }
-    }
-
-    /// Takes over what is committed as the truth to start from.
-    fn adopt(&mut self, committed: Vec<CommittedInput>, out: &mut Vec<Command>) {
-        let stamps: Vec<Stamp> = committed.iter().filter_map(|input| Stamp::parse(&input.metadata)).collect();
-        self.counter = stamps.iter().map(|stamp| stamp.counter).max().unwrap_or(0);
-        self.known = committed;
-        let Some(changelog) = &self.config.changelog else {
-            return self.read_ranges(out);
-        };
-        if let Some(named) = stamps.iter().filter_map(|s| s.changelog.as_ref()).find(|named| *named != changelog) {
-            let named = named.clone();
-            return self.fail(Failure::OtherChangelog { named }, out);
-        }
-        if stamps.iter().any(|stamp| stamp.changelog.is_none()) {
-            out.push(Command::Warn(Warning::StateAdded));
-        }
-        self.phase = Phase::ReadingEnd;
-        out.push(Command::ReadChangelogEnd);
-    }
-
-    fn open_store(&mut self, out: &mut Vec<Command>) {
-        self.phase = Phase::OpeningStore;
-        out.push(Command::OpenStore { wiped: self.wipe });
-        self.wipe = false;
-    }
-
-    /// Reuses the store only where every input carries its stamp: then nothing has happened since (S4.8).
-    fn store_opened(&mut self, stamp: Option<String>, out: &mut Vec<Command>) {
-        let common = self.common_stamp();
-        if stamp.is_some() && stamp == common {
-            self.read_ranges(out);
-        } else {
-            self.phase = Phase::Restoring;
-            out.push(Command::Restore { end: self.end, stamp: common });
-        }
-    }
-
-    /// The one stamp that all inputs carry, if there is one.
-    fn common_stamp(&self) -> Option<String> {
-        let first = &self.known.first()?.metadata;
-        Stamp::parse(first)?;
-        self.known.iter().all(|input| input.metadata == *first).then(|| first.clone())
-    }
-
-    fn store_failed(&mut self, error: String, out: &mut Vec<Command>) {
-        if self.store_failed {
-            return self.fail(Failure::Store { error }, out);
-        }
-        self.store_failed = true;
-        self.wipe = true;
-        out.push(Command::Warn(Warning::StoreRebuilt { error }));
-        match self.phase {
-            Phase::OpeningStore | Phase::Restoring => self.open_store(out),
-            Phase::Ending => self.end(false, out),
-            _ if self.stopping != Stopping::No => self.end(false, out),
-            _ => {
-                self.discard(out);
-                self.fence(out);
-            }
-        }
-    }
-
-    fn read_ranges(&mut self, out: &mut Vec<Command>) {
-        self.phase = Phase::ReadingRanges;
-        out.push(Command::ReadRanges);
-    }
-
-    fn ranges(&mut self, ranges: &[InputRange], out: &mut Vec<Command>) {
-        debug_assert_eq!(ranges.len(), self.config.inputs);
-        let mut positions = Vec::with_capacity(ranges.len());
-        let mut new = Vec::new();
-        for (input, range) in ranges.iter().enumerate() {
-            match self.known[input].offset {
-                Some(offset) if offset < range.low || offset > range.high => {
-                    return self.fail(Failure::OutOfRange { input, offset, range: *range }, out);
-                }
-                Some(offset) => positions.push(offset),
-                None => {
-                    new.push(input);
-                    positions.push(if self.config.start_latest { range.stable } else { range.low });
-                }
-            }
-        }
-        if new.is_empty() {
-            return self.run(positions, out);
-        }
-        if new.len() < ranges.len() {
-            out.push(Command::Warn(Warning::NewInputs(new)));
-        }
-        self.phase = Phase::Starting;
-        self.send(FIRST_POSITIONS, positions, false, out);
-    }
-
-    fn run(&mut self, positions: Vec<i64>, out: &mut Vec<Command>) {
-        self.phase = Phase::Running;
-        self.live = true;
-        out.push(Command::Run { positions });
     }
 
     // ---- transactions
@@ -382,7 +244,8 @@ impl Machine {
     }
 
     fn sent(&mut self, id: BatchId, outcome: Outcome, out: &mut Vec<Command>) {
-        let Some(batch) = self.in_flight.as_mut().filter(|b| b.id == id && b.progress == Progress::Sending) else {
+        let Some(batch) = self.in_flight.as_mut().filter(|b| b.id == id && b.progress == Progress::Sending)
+        else {
             return;
         };
         if self.phase == Phase::Ending && !matches!(outcome, Outcome::Committed { .. }) {
@@ -487,7 +350,10 @@ impl Machine {
     }
 
     fn end_if_drained(&mut self, out: &mut Vec<Command>) {
-        if self.stopping == (Stopping::Clean { drained: true }) && self.in_flight.is_none() && self.ready.is_none() {
+        if self.stopping == (Stopping::Clean { drained: true })
+            && self.in_flight.is_none()
+            && self.ready.is_none()
+        {
             self.end(true, out);
         }
     }
@@ -532,5 +398,8 @@ impl Machine {
 /// What the group has committed for every input once this batch is.
 fn stamped(positions: &[i64], stamp: &Stamp) -> Vec<CommittedInput> {
     let metadata = stamp.to_string();
-    positions.iter().map(|offset| CommittedInput { offset: Some(*offset), metadata: metadata.clone() }).collect()
+    positions
+        .iter()
+        .map(|offset| CommittedInput { offset: Some(*offset), metadata: metadata.clone() })
+        .collect()
 }
