@@ -155,6 +155,12 @@ impl Commands {
     }
 
     fn check(&self, command: &str) -> Result<(), String> {
+        if let Some((first, second)) = command.split_once(" | ") {
+            return self.check(first).and_then(|()| self.check(second));
+        }
+        if let Some((_, substituted)) = command.strip_prefix("export ").and_then(|rest| rest.split_once("=$(")) {
+            return self.check(substituted.trim_end_matches(')'));
+        }
         let mut words: Vec<&str> = command.split_whitespace().collect();
         while words.first().is_some_and(|word| is_assignment(word)) {
             words.remove(0);
@@ -168,7 +174,7 @@ impl Commands {
                 if self.targets.contains(*target) { Ok(()) } else { Err(format!("the Makefile has no target `{target}`")) }
             }),
             ["cargo", "run", rest @ ..] => self.cargo_run(rest),
-            ["cargo", "new", _] | ["cd", _] => Ok(()),
+            ["cargo", "new", _] | ["cd", _] | ["printf", ..] => Ok(()),
             ["cargo", "test" | "build" | "check", rest @ ..] => {
                 let packages = rest.windows(2).filter(|pair| pair[0] == "-p");
                 packages.map(|pair| pair[1]).try_for_each(|package| self.package(package))
