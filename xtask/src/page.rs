@@ -1,10 +1,10 @@
 //! Reads a page of the docs: its numbered sentences and its tables, each with the tests named for them.
 //!
-//! A numbered sentence begins a line with its number (`S3.7`, in a list or not) and ends where the next one, a heading or a
-//! table begins. Its tests stand at its end:
+//! A numbered sentence begins a line with its number (`S3.7` or `S3.7a`, in a list or not) and ends where the next one, a
+//! heading or a table begins. Its tests stand at its end:
 //!
 //! ```text
-//! - S3.7 A suspect producer is discarded.
+//! - S3.7a A suspect producer is discarded.
 //!   Tests: `suspect::after_a_timeout`, `ui-tests/fail/topic/bad_name.rs`
 //! ```
 //!
@@ -127,8 +127,9 @@ fn numbered(line: &str) -> Option<(String, &str)> {
     if section == 0 || item == 0 {
         return None;
     }
+    let item = item + usize::from(after_dot[item..].starts_with(|c: char| c.is_ascii_lowercase()));
     let rest = &after_dot[item..];
-    // `S3.7` and `**S3.7**`, but neither `S3.7b` nor a sentence that begins by citing `S3.7, ..`.
+    // `S3.7`, `S3.7b` and `**S3.7**`, but no sentence that begins by citing `S3.7, ..`.
     let rest = rest.trim_start_matches('*');
     (rest.is_empty() || rest.starts_with(' '))
         .then(|| (format!("S{}.{}", &after_s[..section], &after_dot[..item]), rest))
@@ -195,11 +196,11 @@ mod tests {
 
     #[test]
     fn sentences_end_with_their_tests() {
-        let text = "# Title\n\n- S1.1 One, of\n  two lines (see S1.2).\n  Tests: `a::b`,\n  `c`\n- **S1.2** Two.\n  Not testable: it is a promise\n\n## 2\nS2.1 Three.\n";
+        let text = "# Title\n\n- S1.1 One, of\n  two lines (see S1.2).\n  Tests: `a::b`,\n  `c`\n- **S1.2** Two.\n  Not testable: it is a promise\n\n## 2\nS2.1b Three.\n";
         let proofs = proofs(text);
         assert_eq!(proofs[0], ("S1.1".into(), Proof::Tests(vec!["a::b".into(), "c".into()])));
         assert_eq!(proofs[1], ("S1.2".into(), Proof::NotTestable("it is a promise".into())));
-        assert!(matches!(&proofs[2], (name, Proof::Bad(_)) if name == "S2.1"), "{proofs:?}");
+        assert!(matches!(&proofs[2], (name, Proof::Bad(_)) if name == "S2.1b"), "{proofs:?}");
         assert_eq!(proofs.len(), 3);
     }
 
