@@ -2,6 +2,44 @@
 
 mod info;
 mod round;
+mod runner;
+mod stage;
 
 pub use info::*;
 pub use round::*;
+pub use stage::*;
+
+pub use crate::codec::Codec;
+pub use crate::error::{BoxError, Result};
+pub use crate::input::{Accepts, Input, IsRecord};
+pub use crate::pipeline::Pipeline;
+pub use crate::state::{StateValue, Storable};
+pub use crate::topic::Topic;
+pub use bytes::Bytes;
+pub use flechtwerk_macros::pipeline;
+pub use std::future::Future;
+pub use std::marker::Send;
+
+use std::process::ExitCode;
+
+/// What `main!` calls.
+#[cfg(not(feature = "kafka"))]
+pub fn run(pipeline: &Pipeline) -> ExitCode {
+    eprintln!(
+        "error: pipeline \"{}\" can't run: flechtwerk was built without its feature `kafka`",
+        pipeline.name()
+    );
+    ExitCode::from(2)
+}
+
+/// What `main!` calls.
+#[cfg(feature = "kafka")]
+pub fn run(pipeline: &Pipeline) -> ExitCode {
+    for stage in pipeline.stages {
+        let info = stage.info();
+        let inputs: Vec<_> = info.inputs.iter().map(|topic| topic.name).collect();
+        let outputs: Vec<_> = info.outputs().map(|topic| topic.name).collect();
+        println!("{}: {} -> {}", info.name, inputs.join(", "), outputs.join(", "));
+    }
+    ExitCode::from(2)
+}

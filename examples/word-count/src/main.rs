@@ -1,0 +1,1 @@
+flechtwerk::main!(word_count::WORD_COUNT);

@@ -1,0 +1,117 @@
+//! `#[topic("name", key = Codec, value = Codec)]`.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::{Fields, ItemStruct, LitStr};
+
+use crate::args::{Args, Kind};
+use crate::errors::Errors;
+use crate::item::cfgs;
+use crate::names;
+use crate::spans::written;
+
+const EXAMPLE: &str = "`#[topic(\"words\", key = Utf8, value = Utf8)]`";
+
+pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let (name, rest) = split_name(arguments, &mut errors);
+    let args = Args::parse(rest, &[("key", Kind::Type), ("value", Kind::Type)], "topic", &mut errors);
+    let Ok(declared) = syn::parse2::<ItemStruct>(item.clone()) else {
+        let first =
+            item.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
+        let at = first.map_or_else(Span::call_site, |token| token.span());
+        errors.span(
+            at,
+            "`#[topic]` goes on a unit struct, which then stands for the topic: `pub struct Words;`",
+        );
+        let errors = errors.to_tokens();
+        return quote!(#item #errors);
+    };
+    if !matches!(declared.fields, Fields::Unit) {
+        errors.at(
+            &declared.fields,
+            "a topic is a unit struct, it holds nothing itself: what its records hold goes into `key = ..` and `value = ..`",
+        );
+    }
+    if let Some(parameter) = declared.generics.params.first() {
+        errors.at(
+            parameter,
+            "a topic can't be generic, since it has one name in Kafka: declare one topic for each type",
+        );
+    }
+    let mut codec = |part: &str| match args.ty(part) {
+        Some(ty) => (quote!(#ty), written(ty)),
+        None if args.mentions(part) => (unknown("this topic's attribute has a mistake"), String::new()),
+        None => {
+            let message =
+                format!("a topic says how its {part}s are written: add `{part} = Utf8`, or another codec");
+            errors.span(Span::call_site(), message);
+            (unknown("this topic's attribute has a mistake"), String::new())
+        }
+    };
+    let ((key, key_text), (value, value_text)) = (codec("key"), codec("value"));
+    let krate = &args.krate;
+    let ident = &declared.ident;
+    let id = ident.unraw().to_string();
+    let cfgs = cfgs(&declared.attrs);
+    let errors_found = errors.to_tokens();
+    let generics = (!declared.generics.params.is_empty()).then(|| declared.generics.split_for_impl());
+    let (of, types) = match &generics {
+        Some((of, types, _)) => (quote!(#of), quote!(#types)),
+        None => Default::default(),
+    };
+    quote! {
+        #item
+        #errors_found
+        #(#cfgs)*
+        const _: () = {
+            impl #of #krate::glue::Topic for #ident #types {
+                type KeyCodec = #key;
+                type ValueCodec = #value;
+                const NAME: &'static str = #name;
+                const INFO: &'static #krate::glue::TopicInfo = &#krate::glue::TopicInfo {
+                    name: #name,
+                    id: concat!(module_path!(), "::", #id),
+                    key_codec: #key_text,
+                    value_codec: #value_text,
+                    key_nullable: <Self::KeyCodec as #krate::glue::Codec>::NULLABLE,
+                };
+            }
+        };
+    }
+}
+
+/// A type that rustc takes for an error already reported, so that nothing which uses it is one as well.
+fn unknown(_: &str) -> TokenStream {
+    quote!(Bytes)
+}
+
+/// The name comes first and without a key.
+fn split_name(arguments: TokenStream, errors: &mut Errors) -> (String, TokenStream) {
+    let mut tokens = arguments.into_iter().peekable();
+    let literal = match tokens.peek() {
+        Some(TokenTree::Literal(_)) => tokens.next(),
+        _ => None,
+    };
+    let name = match literal {
+        Some(literal) => match syn::parse2::<LitStr>(TokenStream::from(literal.clone())) {
+            Ok(name) => {
+                names::check_topic(&name, errors);
+                name.value()
+            }
+            Err(_) => {
+                errors.span(literal.span(), format!("a topic's name is a text: {EXAMPLE}"));
+                String::new()
+            }
+        },
+        None => {
+            errors.span(Span::call_site(), format!("a topic has a name, and it comes first: {EXAMPLE}"));
+            String::new()
+        }
+    };
+    if matches!(tokens.peek(), Some(TokenTree::Punct(comma)) if comma.as_char() == ',') {
+        tokens.next();
+    }
+    (name, tokens.collect())
+}

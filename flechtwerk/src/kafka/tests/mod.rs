@@ -1,0 +1,5 @@
+//! The adapters against a real Kafka.
+
+mod support;
+
+mod cluster;
