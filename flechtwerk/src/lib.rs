@@ -1,42 +1,41 @@
 //! Exactly-once stream processing on Apache Kafka.
 
-#[allow(dead_code)]
-mod format;
 pub mod codec;
 mod error;
+mod format;
 mod input;
 mod out;
 mod param;
-#[allow(dead_code)]
 mod partitioner;
-#[cfg(feature = "kafka")]
-#[allow(dead_code)]
-mod kafka;
 mod pipeline;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod naming;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod observe;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod port;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod runtime;
 pub mod prelude;
 pub mod record;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod store;
-
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod task;
 mod state;
 pub mod testing;
 mod topic;
+
+#[cfg(feature = "kafka")]
+mod cli;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(feature = "kafka")]
+mod naming;
+#[cfg(feature = "kafka")]
+mod observe;
+#[cfg(feature = "kafka")]
+mod port;
+#[cfg(feature = "kafka")]
+mod runtime;
+#[cfg(feature = "kafka")]
+mod settings;
+#[cfg(feature = "kafka")]
+mod startup;
+#[cfg(feature = "kafka")]
+mod store;
+#[cfg(feature = "kafka")]
+mod task;
+#[cfg(feature = "kafka")]
+mod topology;
 
 #[doc(hidden)]
 pub mod glue;

@@ -4,7 +4,6 @@
 //! the async runtime is.
 
 mod batch;
-pub(crate) mod dev;
 mod context;
 mod error;
 mod lag;

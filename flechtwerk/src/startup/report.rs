@@ -1,0 +1,105 @@
+//! What keeps a pipeline from starting, told to the person who has to mend it.
+
+use std::fmt;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// What is wrong, as a sentence without a full stop.
+    pub(crate) what: String,
+    /// Where: stage and topic, or setting and its source.
+    pub(crate) place: String,
+    /// Why it matters; may be empty where it is plain.
+    pub(crate) why: String,
+    /// What to do, with the exact command where there is one, on a line of its own.
+    pub(crate) mend: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        for (label, text) in [("where", &self.place), ("why", &self.why), ("mend", &self.mend)] {
+            if !text.is_empty() {
+                write!(f, "\n   {label:<5}  {}", text.replace('\n', "\n          "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All problems, numbered.
+pub(crate) struct Report<'a>(pub(crate) &'a [Problem]);
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            writeln!(f, "{gap}{}. {problem}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// How this binary is called, so that a mend can be copied and run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    /// As it was typed.
+    pub(crate) name: String,
+    /// Flags of this call that another command needs too: cluster, file, namespace and mapping.
+    pub(crate) flags: Vec<String>,
+}
+
+impl Program {
+    /// The whole command line of a subcommand.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        let mut line = quoted(&self.name);
+        line += " ";
+        line += rest;
+        for flag in &self.flags {
+            line += " ";
+            line += &quoted(flag);
+        }
+        line
+    }
+}
+
+/// As a shell would read it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_numbers_its_problems_and_leaves_out_what_is_empty() {
+        let problem =
+            Problem { what: "a is b".into(), place: "c".into(), why: String::new(), mend: "do d".into() };
+        let text = Report(&[problem.clone(), problem]).to_string();
+        expect_test::expect![[r"
+            1. a is b
+               where  c
+               mend   do d
+
+            2. a is b
+               where  c
+               mend   do d
+        "]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn commands_can_be_copied() {
+        let program = Program {
+            name: "./my app".into(),
+            flags: vec!["--topic".into(), "a=b".into(), "--x".into(), "it's".into()],
+        };
+        assert_eq!(program.command("check"), r"'./my app' check --topic a=b --x 'it'\''s'");
+    }
+}
