@@ -1,7 +1,41 @@
 //! What the macros' expansions name. Private and versioned: not part of the public API.
 
+mod check;
 mod info;
 mod round;
+mod runner;
+mod stage;
 
+pub use check::{Entry, Table, check, inputs_complete, key_not_null, parameter, places, state_taken};
 pub use info::*;
 pub use round::*;
+pub use stage::*;
+
+pub use crate::codec::Codec;
+pub use crate::error::{BoxError, Result};
+pub use crate::input::{Accepts, Input, IsRecord};
+pub use crate::pipeline::Pipeline;
+pub use crate::state::{StateValue, Storable};
+pub use crate::topic::Topic;
+pub use bytes::Bytes;
+pub use flechtwerk_macros::pipeline;
+pub use std::future::Future;
+pub use std::marker::Send;
+
+use std::process::ExitCode;
+
+/// What `main!` calls.
+#[cfg(not(feature = "kafka"))]
+pub fn run(pipeline: &Pipeline) -> ExitCode {
+    eprintln!(
+        "error: pipeline \"{}\" can't run: flechtwerk was built without its feature `kafka`",
+        pipeline.name()
+    );
+    ExitCode::from(2)
+}
+
+/// What `main!` calls.
+#[cfg(feature = "kafka")]
+pub fn run(pipeline: &Pipeline) -> ExitCode {
+    crate::cli::run(pipeline)
+}

@@ -4,6 +4,7 @@
 //! turns its calls into what the ports promise.
 
 mod client;
+mod clients;
 mod cluster;
 mod errors;
 mod ffi;
@@ -18,6 +19,7 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use client::ReaderKind;
+pub(crate) use clients::KafkaClients;
 pub(crate) use settings::ClientSettings;
 
 use crate::port::{BrokerError, Cluster, Group, GroupEvent, ProducerFactory, Reader};

@@ -270,3 +270,28 @@ pub(crate) trait Cluster: Send + Sync {
     /// Low watermark, last stable offset and high watermark.
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
 }
+
+/// What a [`Reader`] is for: how much it fetches ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReaderKind {
+    /// Inputs, for as long as the task lives.
+    Inputs,
+    /// Changelogs, as fast as possible and then no more.
+    Changelogs,
+}
+
+/// Makes the clients of a stage instance.
+pub(crate) trait Clients: Send + Sync {
+    /// Joins the consumer group and subscribes; events arrive on the membership's own thread, which they must
+    /// not hold up.
+    fn join(
+        &self,
+        application_id: &str,
+        topics: &[Arc<str>],
+        events: Box<dyn Fn(GroupEvent) + Send + Sync>,
+    ) -> Result<Arc<dyn Group>, BrokerError>;
+    /// A reader; it never joins the group whose name it bears.
+    fn reader(&self, application_id: &str, kind: ReaderKind) -> Result<Arc<dyn Reader>, BrokerError>;
+    /// Makes transactional producers.
+    fn producers(&self) -> Arc<dyn ProducerFactory>;
+}

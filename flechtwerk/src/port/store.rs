@@ -53,7 +53,7 @@ pub(crate) struct StoreSize {
 }
 
 /// Identity of a task's store: it may be reused only by the same application id, partition and format.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StoreId {
     pub(crate) application_id: String,
     pub(crate) partition: i32,

@@ -1,0 +1,38 @@
+//! From what was read to generated code; one file per macro.
+
+mod input;
+mod pipeline;
+mod state;
+mod topic;
+mod transformer;
+
+pub(crate) use input::input;
+pub(crate) use pipeline::pipeline;
+pub(crate) use state::state;
+pub(crate) use topic::topic;
+pub(crate) use transformer::transformer;
+
+use syn::Attribute;
+
+use crate::args::{Args, Kind};
+use crate::errors::Errors;
+
+/// The arguments of a derive's helper attribute: `#[state(version = 2)]`.
+fn derive_args(
+    attributes: &[Attribute],
+    name: &'static str,
+    spec: &[(&'static str, Kind)],
+    errors: &mut Errors,
+) -> Args {
+    let mut tokens = proc_macro2::TokenStream::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident(name)) {
+        match attribute.meta.require_list() {
+            Ok(list) => {
+                let list = &list.tokens;
+                tokens.extend(quote::quote!(#list,));
+            }
+            Err(_) => errors.at(attribute, format!("`#[{name}]` says nothing without arguments: add one, or remove it")),
+        }
+    }
+    Args::parse(tokens, spec, name, errors)
+}

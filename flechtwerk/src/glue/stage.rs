@@ -1,0 +1,369 @@
+//! What `#[transformer]` generates is an implementation of [`Stage`], put together from one table per parameter. Each
+//! user type is named, and each bound on it stated, in the making of its table only, so that a type which does not fit
+//! gives one error.
+
+use std::future::Future;
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+
+use super::{
+    AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
+};
+use super::{StateChange, TopicInfo};
+use crate::codec::Codec;
+use crate::error::BoxError;
+use crate::input::{Accepts, Input, IsRecord};
+use crate::out::Buffer;
+use crate::param::{Slot, SlotParts};
+use crate::record::Record;
+use crate::topic::Topic;
+
+/// A failure that does not know its record yet.
+pub type Trouble = (FailureKind, BoxError);
+
+/// What parameters are made from, at the first record of a bucket.
+pub struct Opening<'a> {
+    pub(crate) stored: Option<&'a Bytes>,
+    /// How many outputs were opened before this one.
+    pub(crate) outputs: u16,
+    pub(crate) pool: &'a mut Vec<Buffer>,
+}
+
+/// Where parameters leave their results, after the last record of a bucket.
+pub struct Closing<'a> {
+    pub(crate) stored: Option<&'a Bytes>,
+    pub(crate) change: &'a mut StateChange,
+    pub(crate) outputs: &'a mut Outputs,
+    pub(crate) pool: &'a mut Vec<Buffer>,
+    pub(crate) scratch: &'a mut Vec<u8>,
+}
+
+/// A stage as its generated code describes it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stage",
+    label = "no `#[transformer]` function of this name",
+    note = "a pipeline lists functions with `#[transformer(inputs = [..])]`, by their paths"
+)]
+pub trait Stage: 'static {
+    /// Its description.
+    const INFO: &'static StageInfo;
+    /// The first parameter.
+    type Input: Send;
+    /// All other parameters.
+    type Slots: Send;
+    /// Decodes a record.
+    fn decode(raw: &RawRecord) -> Result<Self::Input, Trouble>;
+    /// The state key of a record, where the stage computes it.
+    fn key(raw: &RawRecord) -> Result<Bytes, Trouble>;
+    /// Makes the parameters for a bucket.
+    fn open(opening: &mut Opening<'_>) -> Result<Self::Slots, Trouble>;
+    /// Tells the parameters which record comes.
+    fn begin(slots: &mut Self::Slots, raw: &RawRecord);
+    /// Bytes waiting in the parameters, or what failed in them during the record.
+    fn check(slots: &mut Self::Slots) -> Result<usize, Trouble>;
+    /// Collects the parameters' results at the end of a bucket.
+    fn close(slots: &mut Self::Slots, closing: &mut Closing<'_>) -> Result<(), Trouble>;
+    /// Calls the function.
+    fn call(input: Self::Input, slots: &mut Self::Slots)
+    -> impl Future<Output = Result<(), BoxError>> + Send;
+}
+
+/// A [`Stage`] as an object.
+pub struct Erased<S>(pub PhantomData<fn() -> S>);
+
+impl<S: Stage> AnyStage for Erased<S> {
+    fn info(&self) -> &'static StageInfo {
+        S::INFO
+    }
+
+    fn key(&self, record: &RawRecord) -> Result<Bytes, Trouble> {
+        super::runner::caught(|| S::key(record))
+    }
+
+    fn round<'a>(
+        &'a self,
+        round: &'a mut Round,
+        outputs: &'a mut Outputs,
+        _: &'a Env,
+        budget: usize,
+    ) -> BoxFuture<'a, Result<RoundEnd, Failure>> {
+        Box::pin(super::runner::run::<S>(round, outputs, budget))
+    }
+}
+
+/// The table of a parameter after the input.
+pub struct SlotVt<P> {
+    /// What it stands for.
+    pub parts: &'static [Part],
+    /// See [`Stage::open`].
+    pub open: fn(&mut Opening<'_>) -> Result<P, Trouble>,
+    /// See [`Stage::begin`].
+    pub begin: fn(&mut P, &RawRecord),
+    /// See [`Stage::check`].
+    pub check: fn(&mut P) -> Result<usize, Trouble>,
+    /// See [`Stage::close`].
+    pub close: fn(&mut P, &mut Closing<'_>) -> Result<(), Trouble>,
+}
+
+/// Makes the table of a parameter; `D` is what the attribute says of the state.
+pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> SlotVt<P> {
+    P::VT
+}
+
+/// A parameter by `&mut`, right or wrong; what is known to be wrong has a role of its own, for its own message.
+#[diagnostic::on_unimplemented(
+    message = "a stage can't be given a `&mut {Self}`",
+    label = "not a parameter of a stage",
+    note = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; \
+            what else the function needs it has to make itself"
+)]
+pub trait SlotParam: Sized {
+    type Keeps;
+    type Role;
+    const VT: SlotVt<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<P: Slot> SlotParam for P {
+    type Keeps = <P::Parts as SlotParts>::Keeps;
+    type Role = Right;
+    const VT: SlotVt<P> = SlotVt {
+        parts: P::Parts::PARTS,
+        open: |opening| P::Parts::open(opening).map(P::from_parts),
+        begin: |slot, raw| slot.parts().begin(raw),
+        check: |slot| slot.parts().check(),
+        close: |slot, closing| slot.parts().close(closing),
+    };
+}
+
+impl<T: Topic> SlotParam for Record<T> {
+    type Keeps = NoState;
+    type Role = ByValue<Self>;
+    const VT: SlotVt<Self> = SlotVt {
+        parts: &[],
+        open: |_| unreachable!("refused when the program was compiled"),
+        begin: |_, _| {},
+        check: |_| Ok(0),
+        close: |_, _| Ok(()),
+    };
+}
+
+/// A role that needs nothing said.
+pub struct Right;
+/// The role of an input among the other parameters.
+pub struct ByValue<P>(PhantomData<P>);
+
+/// Roles that are right.
+pub trait RoleOk {}
+impl RoleOk for Right {}
+impl<P: TakenByValue> RoleOk for ByValue<P> {}
+
+/// Never implemented: carries a message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is an input, so it is the first parameter, by value",
+    label = "an input can't stand here",
+    note = "a stage takes one record at a time; to read several topics, make the first parameter an enum with `#[derive(Input)]`"
+)]
+pub trait TakenByValue {}
+
+/// The table of an input topic.
+pub struct InputVt<I> {
+    /// The topic that the attribute names.
+    pub info: &'static TopicInfo,
+    /// All topics that the input type takes.
+    pub takes: &'static [&'static TopicInfo],
+    /// Decodes a record of this topic.
+    pub decode: fn(&RawRecord) -> Result<I, Trouble>,
+}
+
+/// Makes the table of an input topic; `D` is what its keys must be like.
+pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
+    InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
+}
+
+/// No demand on a topic's keys.
+pub struct AnyKey;
+/// A topic's keys must be written as those of `T`.
+pub struct KeyOf<T>(PhantomData<T>);
+
+/// A topic's key codec meets a demand.
+#[diagnostic::on_unimplemented(message = "the inputs of this stage have different key codecs")]
+pub trait KeyLike<D> {}
+impl<C> KeyLike<AnyKey> for C {}
+impl<T: Topic<KeyCodec: SameKey<C>>, C> KeyLike<KeyOf<T>> for C {}
+
+/// Implemented for one and the same codec only.
+#[diagnostic::on_unimplemented(
+    message = "the inputs of this stage write their keys as `{Self}` and as `{C}`, so one key would have two states",
+    label = "keys are `{C}` here, and `{Self}` in the first input",
+    note = "add `key = path::to::fn`, a function that makes the state key of any record of this stage"
+)]
+pub trait SameKey<C> {}
+impl<C> SameKey<C> for C {}
+
+/// Proof that something was checked: [`CheckedBy`] passes a type on only if the constant could be computed. A constant
+/// whose own types don't fit is an error once; what depends on it is then an error already reported, and rustc says no
+/// more about it.
+pub const fn codec<C: Codec>() -> usize {
+    0
+}
+
+/// Proof that a type can be the first parameter.
+pub const fn input_type<I: Input>() -> usize {
+    I::PROOF
+}
+
+/// Proof that a variant of an input holds a record.
+pub const fn variant<R: IsRecord>() -> usize {
+    0
+}
+
+/// Proof of all of these.
+pub const fn proofs(_: &[usize]) -> usize {
+    0
+}
+
+/// Passes `Self` on.
+pub trait CheckedBy<const PROOF: usize> {
+    type It;
+}
+
+impl<T> CheckedBy<0> for T {
+    type It = T;
+}
+
+/// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
+pub trait Same {
+    type T;
+}
+
+impl<X> Same for X {
+    type T = X;
+}
+
+/// A parameter that keeps no state, or an attribute that names none.
+pub struct NoState;
+/// A parameter that keeps an `S`.
+pub struct Holds<S>(PhantomData<S>);
+/// An attribute that says `state = S`.
+pub struct Says<S>(PhantomData<S>);
+
+/// What the attribute says and what the parameter keeps go together.
+#[diagnostic::on_unimplemented(message = "`state` in the attribute and the parameter disagree")]
+pub trait DeclaredAs<D> {}
+impl<D> DeclaredAs<D> for NoState {}
+impl<S, A: SameState<S>> DeclaredAs<Says<A>> for Holds<S> {}
+impl<S> DeclaredAs<NoState> for Holds<S> where NoState: SaysState<S> {}
+
+/// Never implemented for [`NoState`]: carries a message.
+#[diagnostic::on_unimplemented(
+    message = "the function takes a `State<{S}>`, of which the attribute says nothing",
+    label = "add `state = {S}` to the attribute",
+    note = "a stage with state has a store and a changelog topic, so its attribute says so"
+)]
+pub trait SaysState<S> {}
+
+/// Implemented for one and the same type only.
+#[diagnostic::on_unimplemented(
+    message = "the attribute says `state = {Self}`, the function takes a `State<{S}>`",
+    label = "not the state that the attribute names",
+    note = "name one type in both places"
+)]
+pub trait SameState<S> {}
+impl<S> SameState<S> for S {}
+
+/// What a stage's function returns.
+#[diagnostic::on_unimplemented(
+    message = "a stage returns `flechtwerk::Result`, not `{Self}`",
+    label = "should be `flechtwerk::Result`",
+    note = "`Result<(), E>` will do with every `E` that goes into a `Box<dyn Error + Send + Sync>`; results are sent with `Out`, not returned"
+)]
+pub trait Outcome {
+    fn outcome(self) -> Result<(), BoxError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<BoxError>> Outcome for Result<(), E> {
+    fn outcome(self) -> Result<(), BoxError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// Turns what the function returned into what a stage returns.
+pub fn outcome<R: Outcome>(returned: R) -> Result<(), BoxError> {
+    returned.outcome()
+}
+
+/// A function that computes state keys.
+#[diagnostic::on_unimplemented(
+    message = "this can't be the `key` of a stage whose input is `{I}`",
+    label = "not a function from `&{I}` to bytes",
+    note = "write `fn name(input: &{I}) -> K`, where `K` is a `&str`, a `String`, a `Vec<u8>`, or anything else that is `AsRef<[u8]>`"
+)]
+pub trait KeyFn<'a, I> {
+    fn key(&self, input: &'a I) -> Bytes;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, I: 'a, F: Fn(&'a I) -> K, K: AsRef<[u8]> + 'a> KeyFn<'a, I> for F {
+    fn key(&self, input: &'a I) -> Bytes {
+        Bytes::copy_from_slice(self(input).as_ref())
+    }
+}
+
+/// Computes a state key.
+pub fn key<I, F: for<'a> KeyFn<'a, I>>(function: F, input: &I) -> Result<Bytes, Trouble> {
+    Ok(function.key(input))
+}
+
+/// The key of a record of a stage that computes none.
+pub fn record_key(raw: &RawRecord) -> Result<Bytes, Trouble> {
+    Ok(raw.key.clone().unwrap_or_default())
+}
+
+/// A record of an input that the stage does not have.
+pub fn no_input<I>() -> Result<I, Trouble> {
+    unreachable!("the runtime hands a stage records of its own inputs only")
+}
+
+/// How many parts there are in all parameters.
+pub const fn count_parts(parameters: &[&[Part]]) -> usize {
+    let (mut count, mut n) = (0, 0);
+    while n < parameters.len() {
+        count += parameters[n].len();
+        n += 1;
+    }
+    count
+}
+
+/// The parts of all parameters, in order.
+pub const fn all_parts<const N: usize>(parameters: &[&[Part]]) -> [Part; N] {
+    // Every place is overwritten; an array needs something to begin with.
+    let mut all = [Part::State(super::StateInfo { type_name: "", version: 0 }); N];
+    let (mut count, mut n) = (0, 0);
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            all[count] = parameters[n][m];
+            count += 1;
+            m += 1;
+        }
+        n += 1;
+    }
+    all
+}
+
+/// A stage that stands in a pipeline.
+#[derive(Clone, Copy)]
+pub struct Listed {
+    /// What the checks look at.
+    pub info: &'static StageInfo,
+    /// What the pipeline runs.
+    pub stage: &'static dyn AnyStage,
+}
+
+/// Makes the entry of a stage.
+pub const fn listed<S: Stage>() -> Listed {
+    Listed { info: S::INFO, stage: const { &Erased::<S>(PhantomData) } }
+}

@@ -1,0 +1,184 @@
+//! State in memory: as fast as a map, gone with the process.
+
+use std::collections::HashMap as StdHashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+
+use super::Values;
+use crate::port::{Change, Store, StoreError, StoreFactory, StoreId, StoreSize};
+
+/// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
+/// with nothing committed by others in between finds its state (S4.8).
+#[derive(Default)]
+pub(crate) struct MemoryStores {
+    stores: Mutex<StdHashMap<StoreId, Arc<MemoryStore>>>,
+}
+
+impl MemoryStores {
+    fn stores(&self) -> MutexGuard<'_, StdHashMap<StoreId, Arc<MemoryStore>>> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StoreFactory for MemoryStores {
+    fn open(&self, id: &StoreId, wiped: bool) -> Result<Arc<dyn Store>, StoreError> {
+        let mut stores = self.stores();
+        if wiped {
+            // A new one, so that a task which still holds the old one can't write into it.
+            stores.remove(id);
+        }
+        Ok(Arc::clone(stores.entry(id.clone()).or_default()) as Arc<dyn Store>)
+    }
+}
+
+/// One task's state.
+#[derive(Default)]
+struct MemoryStore {
+    inner: RwLock<Inner>,
+}
+
+/// Keys and values are copied into allocations of their own: what comes in are slices of large buffers, which
+/// one small entry would keep alive.
+#[derive(Default)]
+struct Inner {
+    entries: HashMap<Box<[u8]>, Box<[u8]>>,
+    stamp: Option<String>,
+    /// Bytes of all keys and values.
+    bytes: u64,
+}
+
+impl Inner {
+    fn change(&mut self, changes: &[Change]) {
+        for Change { key, value } in changes {
+            let (added, removed) = match (self.entries.entry_ref(&key[..]), value) {
+                (EntryRef::Occupied(mut entry), Some(value)) => {
+                    let old = entry.get_mut();
+                    let removed = old.len();
+                    if removed == value.len() {
+                        old.copy_from_slice(value);
+                    } else {
+                        *old = value[..].into();
+                    }
+                    (value.len(), removed)
+                }
+                (EntryRef::Occupied(entry), None) => (0, key.len() + entry.remove().len()),
+                (EntryRef::Vacant(entry), Some(value)) => {
+                    entry.insert(value[..].into());
+                    (key.len() + value.len(), 0)
+                }
+                (EntryRef::Vacant(_), None) => (0, 0),
+            };
+            self.bytes = self.bytes + added as u64 - removed as u64;
+        }
+    }
+}
+
+impl MemoryStore {
+    // A panic while the lock was held would have left a half applied batch, but nothing in there panics save
+    // for want of memory, which ends the process.
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for MemoryStore {
+    fn stamp(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.read().stamp.clone())
+    }
+
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
+        let mut values = Values::new(keys.len());
+        {
+            let inner = self.read();
+            for (at, key) in keys.iter().enumerate() {
+                if let Some(value) = inner.entries.get(*key) {
+                    values.set(at, value);
+                }
+            }
+        }
+        values.append_to(found);
+        Ok(())
+    }
+
+    fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError> {
+        let mut inner = self.write();
+        inner.change(changes);
+        inner.stamp = Some(stamp.to_owned());
+        Ok(())
+    }
+
+    fn restore(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let mut inner = self.write();
+        inner.stamp = None;
+        inner.change(changes);
+        Ok(())
+    }
+
+    fn restored(&self, stamp: &str) -> Result<(), StoreError> {
+        self.write().stamp = Some(stamp.to_owned());
+        Ok(())
+    }
+
+    fn wipe(&self) -> Result<(), StoreError> {
+        let entries = {
+            let mut inner = self.write();
+            std::mem::take(&mut *inner)
+        };
+        // Freeing a million entries takes a while; readers need not wait for it.
+        drop(entries);
+        Ok(())
+    }
+
+    fn is_empty(&self) -> Result<bool, StoreError> {
+        Ok(self.read().entries.is_empty())
+    }
+
+    fn size(&self) -> StoreSize {
+        let inner = self.read();
+        StoreSize { bytes: inner.bytes, entries: inner.entries.len() as u64 }
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        let inner = self.read();
+        let mut entries: Vec<_> = inner.entries.iter().collect();
+        entries.sort_unstable_by_key(|(key, _)| &key[..]);
+        for (key, value) in entries {
+            visit(key, value);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::suite;
+
+    #[test]
+    fn keeps_the_contract_of_stores() {
+        let stores = MemoryStores::default();
+        suite::contract(&mut |id, wiped| stores.open(id, wiped));
+    }
+
+    #[test]
+    fn a_wiped_open_leaves_the_old_holder_alone() {
+        let stores = MemoryStores::default();
+        let id = suite::id("app", 0);
+        let old = stores.open(&id, false).unwrap();
+        let new = stores.open(&id, true).unwrap();
+        old.apply(&[suite::put("a", "1")], "late").unwrap();
+        assert!(new.is_empty().unwrap());
+        assert_eq!(new.stamp().unwrap(), None);
+    }
+}

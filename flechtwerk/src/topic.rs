@@ -1,0 +1,28 @@
+//! Topics are Rust types.
+
+use crate::codec::Codec;
+use crate::glue::TopicInfo;
+
+/// A topic: a name and two codecs. Made by [`#[topic]`](macro@crate::topic); reading or writing a topic is only
+/// possible through its type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a topic",
+    label = "not a topic type",
+    note = "a topic is a unit struct that says what it holds: `#[topic(\"name\", key = Utf8, value = Utf8)] pub struct {Self};`"
+)]
+pub trait Topic: Send + Sync + 'static {
+    /// How keys are written.
+    type KeyCodec: Codec;
+    /// How values are written.
+    type ValueCodec: Codec;
+    /// The topic's name in Kafka, before any mapping at run time.
+    const NAME: &'static str;
+    #[doc(hidden)]
+    const INFO: &'static TopicInfo;
+}
+
+/// The key of a topic's records: `Key<Words>` is a `String` if the key codec of `Words` is `Utf8`.
+pub type Key<T> = <<T as Topic>::KeyCodec as Codec>::Item;
+
+/// The value of a topic's records.
+pub type Value<T> = <<T as Topic>::ValueCodec as Codec>::Item;
