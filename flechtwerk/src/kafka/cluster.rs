@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
-use super::client::{Role, connect};
+use super::client::{ReaderKind, Role, connect};
 use super::errors::broker_error;
 use super::ffi::{Handle, Isolation, NativeError, OffsetSpec, Queue, TopicSpec, TopicState, code};
 use super::group::committed;
@@ -25,6 +25,7 @@ type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
 
 /// A client for administration.
 pub(super) struct KafkaCluster {
+    settings: ClientSettings,
     source: Source,
     /// Before the client: it polls it.
     _logs: Servant,
@@ -70,7 +71,7 @@ impl KafkaCluster {
         let handle = connect(settings, role)?;
         let source = Source::new(settings, role);
         let logs = Servant::start(Queue::main(&handle), source.clone(), |_| {})?;
-        Ok(Self { source, _logs: logs, handle })
+        Ok(Self { settings: settings.clone(), source, _logs: logs, handle })
     }
 
     /// An answer that is about the request as a whole.
@@ -231,7 +232,10 @@ impl Cluster for KafkaCluster {
         partitions: &[TopicPartition],
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError> {
-        committed(self.handle.group_offsets(group, partitions, limit).map_err(|error| self.refused(error))?)
+        // By a consumer of that group, which never joins it: the admin request of librdkafka 2.12 reads through a
+        // null pointer when the broker that it asks is not the group's coordinator (yet).
+        let handle = connect(&self.settings, Role::Reader { group, kind: ReaderKind::Inputs })?;
+        committed(handle.committed(partitions, limit).map_err(|error| self.refused(error))?)
     }
 
     fn commit(&self, group: &str, offsets: &[OffsetCommit], limit: Duration) -> Result<(), BrokerError> {

@@ -72,31 +72,6 @@ impl Handle {
         }
     }
 
-    /// Committed offsets of any group, stable ones only.
-    pub(crate) fn group_offsets(
-        self: &Arc<Self>,
-        group: &str,
-        partitions: &[TopicPartition],
-        limit: Duration,
-    ) -> Result<Vec<Entry>, NativeError> {
-        let options = Options::new(self, Op::RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, limit)?;
-        let group = CString::new(group)?;
-        let list = List::of(partitions)?;
-        // SAFETY: as above.
-        unsafe {
-            error::take(rd::rd_kafka_AdminOptions_set_require_stable_offsets(options.0, 1))?;
-            let mut request = rd::rd_kafka_ListConsumerGroupOffsets_new(group.as_ptr(), list.as_ptr());
-            let answer = ask(self, &options, limit, |rk, options, queue| {
-                rd::rd_kafka_ListConsumerGroupOffsets(rk, &mut request, 1, options, queue);
-            });
-            rd::rd_kafka_ListConsumerGroupOffsets_destroy(request);
-            let answer = answer?;
-            let result = rd::rd_kafka_event_ListConsumerGroupOffsets_result(answer.0);
-            let mut count = 0;
-            group_result(rd::rd_kafka_ListConsumerGroupOffsets_result_groups(result, &mut count), count)
-        }
-    }
-
     /// Commits offsets to a group without members.
     pub(crate) fn alter_group_offsets(
         self: &Arc<Self>,
