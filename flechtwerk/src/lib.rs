@@ -1,45 +1,39 @@
 //! Exactly-once stream processing on Apache Kafka.
 
-#[cfg(feature = "kafka")]
-mod cli;
 pub mod codec;
 mod error;
-#[allow(dead_code)]
 mod format;
 mod input;
+mod out;
+mod param;
+mod partitioner;
+mod pipeline;
+pub mod prelude;
+pub mod record;
+mod state;
+pub mod testing;
+mod topic;
+
 #[cfg(feature = "kafka")]
-#[allow(dead_code)]
+mod cli;
+#[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "kafka")]
 mod naming;
 #[cfg(feature = "kafka")]
 mod observe;
-mod out;
-mod param;
-#[allow(dead_code)]
-mod partitioner;
-mod pipeline;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod port;
-pub mod prelude;
-pub mod record;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod runtime;
 #[cfg(feature = "kafka")]
 mod settings;
 #[cfg(feature = "kafka")]
 mod startup;
-mod state;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod store;
 #[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
 mod task;
-pub mod testing;
-mod topic;
 #[cfg(feature = "kafka")]
 mod topology;
 
