@@ -11,9 +11,11 @@ use crate::Faults;
 use crate::inventory::{self, Test};
 use crate::page::{Entry, Page, Proof};
 
-/// The pages, and whether the page must exist. Tables of attribute arguments may stand on either.
+/// The pages that name tests; the first must exist. Tables of attribute arguments may stand on any.
 const SEMANTICS: &str = "docs/src/semantics.md";
 const ATTRIBUTES: &str = "docs/src/attributes.md";
+const SETTINGS: &str = "docs/src/settings.md";
+const METRICS: &str = "docs/src/metrics.md";
 /// Where the macros declare what arguments they know, as `("name", Kind::..)`.
 const MACROS: &str = "flechtwerk-macros/src";
 
@@ -23,7 +25,7 @@ pub fn check(root: &Path) -> Result<(Faults, String)> {
     let mut faults = Faults::new();
     let (mut sentences, mut rows) = (0, 0);
     let mut documented = HashSet::new();
-    for (place, required) in [(SEMANTICS, true), (ATTRIBUTES, false)] {
+    for (place, required) in [(SEMANTICS, true), (ATTRIBUTES, false), (SETTINGS, false), (METRICS, false)] {
         let file = root.join(place);
         if !required && !file.exists() {
             continue;
@@ -75,7 +77,7 @@ fn check_entry(root: &Path, tests: &[Test], place: &str, entry: &Entry, faults: 
     }
 }
 
-/// A name with a slash is a file; any other is the end of a test's path.
+/// A name with a slash is a file; any other means a test by its path.
 fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
     if name.contains('/') {
         let file = root.join(name);
@@ -88,7 +90,7 @@ fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
         return Ok(());
     }
     let wanted: Vec<&str> = name.split("::").collect();
-    let found: Vec<&Test> = tests.iter().filter(|test| ends_with(&test.path, &wanted)).collect();
+    let found: Vec<&Test> = tests.iter().filter(|test| test.is_named(&wanted)).collect();
     match found[..] {
         [] => Err(format!("there is no test `{name}`")),
         [test] if test.ignored => Err(format!("the test `{name}` is ignored")),
@@ -98,10 +100,6 @@ fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
             Err(format!("`{name}` could be several tests, name more of the path: {all}"))
         }
     }
-}
-
-fn ends_with(path: &[String], end: &[&str]) -> bool {
-    path.len() >= end.len() && path[path.len() - end.len()..].iter().zip(end).all(|(have, want)| have == want)
 }
 
 /// The attribute arguments that the macros know.
