@@ -1,9 +1,17 @@
 # What every script here shares: messages, the cache folder, and a check for the programs a script needs.
 # Sourced, never run. The caller has set -euo pipefail.
 
-# One set of features for tests and checks alike, so that what is compiled for one serves the other.
+# The workspace in two parts, for tests and checks alike: cargo compiles a dependency anew whenever the features or the selected
+# packages differ, and librdkafka takes minutes.
 # shellcheck disable=SC2034  # used by those who source this
-ALL_FEATURES="flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests"
+{
+  # What says something without Kafka and RocksDB, and compiles no C.
+  LIGHT=(--no-default-features
+    --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask)
+  # All else, with all that the library has.
+  FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
+    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests")
+}
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.
 flechtwerk_cache() {

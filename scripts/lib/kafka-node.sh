@@ -194,12 +194,12 @@ process_args() {
   fi
 }
 
-# T where the process is stopped (SIGSTOP), something else where it runs.
-process_state() {
+# Whether every thread of the process is stopped (SIGSTOP).
+process_is_stopped() {
   if [ -d /proc/self ]; then
-    sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null || true
+    ! sed -n 's/^State:[[:space:]]*//p' "/proc/$1/task/"*/status 2>/dev/null | grep -qv '^T'
   else
-    ps -o state= -p "$1" 2>/dev/null | cut -c1 || true
+    [ "$(ps -o state= -p "$1" 2>/dev/null | cut -c1)" = T ]
   fi
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::{Attribute, Item};
 
 /// A test function.
@@ -12,8 +12,34 @@ use syn::{Attribute, Item};
 pub struct Test {
     /// Crate, modules and name.
     pub path: Vec<String>,
+    /// The crate's folder, which may stand for its name.
+    pub folder: String,
     /// `#[ignore]` stands on it.
     pub ignored: bool,
+}
+
+impl Test {
+    fn new(modules: &[String], name: &Ident, ignored: bool) -> Test {
+        let path = modules.iter().cloned().chain([name.to_string()]).collect();
+        Test { path, folder: String::new(), ignored }
+    }
+
+    /// Whether this name can mean this test: its last part is the function, the others are in the path, in order. The first
+    /// may be the crate's folder as well.
+    pub fn is_named(&self, name: &[&str]) -> bool {
+        let (Some((function, modules)), Some((own, path))) = (name.split_last(), self.path.split_last())
+        else {
+            return false;
+        };
+        let within = |modules: &[&str], path: &[String]| {
+            let mut rest = path.iter();
+            modules.iter().all(|module| rest.any(|part| part == module))
+        };
+        function == own
+            && (within(modules, path)
+                || modules.first().is_some_and(|first| *first == self.folder)
+                    && within(&modules[1..], &path[1..]))
+    }
 }
 
 /// All tests of the workspace in this folder.
@@ -61,6 +87,7 @@ fn collect_crate(root: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<()
     let manifest = fs::read_to_string(&manifest)?;
     let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
     let Some(name) = name else { return Ok(()) };
+    let first = tests.len();
     for part in ["src", "tests", "benches"] {
         let part = folder.join(part);
         if !part.is_dir() {
@@ -74,6 +101,10 @@ fn collect_crate(root: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<()
                 syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
             collect_items(&parsed.items, &mut path, tests);
         }
+    }
+    let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+    for test in &mut tests[first..] {
+        test.folder = folder.clone().into_owned();
     }
     Ok(())
 }
@@ -97,7 +128,7 @@ fn collect_items(items: &[Item], path: &mut Vec<String>, tests: &mut Vec<Test>) 
             }
             Item::Fn(function) if function.attrs.iter().any(is_test) => {
                 let ignored = function.attrs.iter().any(|attribute| attribute.path().is_ident("ignore"));
-                tests.push(Test { path: joined(path, &function.sig.ident.to_string()), ignored });
+                tests.push(Test::new(path, &function.sig.ident, ignored));
             }
             // `proptest! { #[test] fn name(..) { .. } }` and macros of the tests' own. A macro's definition makes none.
             Item::Macro(call) if !call.mac.path.is_ident("macro_rules") => {
@@ -106,10 +137,6 @@ fn collect_items(items: &[Item], path: &mut Vec<String>, tests: &mut Vec<Test>) 
             _ => {}
         }
     }
-}
-
-fn joined(path: &[String], name: &str) -> Vec<String> {
-    path.iter().map(String::as_str).chain([name]).map(str::to_owned).collect()
 }
 
 /// `#[test]`, `#[tokio::test]` and the like.
@@ -130,7 +157,7 @@ fn collect_tokens(tokens: TokenStream, path: &[String], tests: &mut Vec<Test>) {
             }
             TokenTree::Ident(word) if word == "fn" => {
                 if let (true, Some(TokenTree::Ident(name))) = (marked, tokens.get(index + 1)) {
-                    tests.push(Test { path: joined(path, &name.to_string()), ignored });
+                    tests.push(Test::new(path, name, ignored));
                 }
                 marked = false;
                 ignored = false;
@@ -168,6 +195,27 @@ mod tests {
             found("const A: &str = \"#[test] fn one() {}\"; /* #[test] fn two() {} */ // #[test] fn x() {}")
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn names_may_leave_out_modules_but_not_mix_them_up() {
+        let path = ["flechtwerk_tests", "suite", "topics", "codec"].map(str::to_owned).to_vec();
+        let test = Test { path, folder: "tests".into(), ignored: false };
+        let named = |name: &str| test.is_named(&name.split("::").collect::<Vec<_>>());
+        for name in [
+            "codec",
+            "topics::codec",
+            "suite::codec",
+            "tests::topics::codec",
+            "flechtwerk_tests::suite::codec",
+        ] {
+            assert!(named(name), "{name}");
+        }
+        for name in
+            ["topics", "codec::topics", "topics::suite::codec", "suite::tests::codec", "other::codec", ""]
+        {
+            assert!(!named(name), "{name}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Reads a page of the docs: its numbered sentences and its tables, each with the tests named for them.
 //!
-//! A numbered sentence begins a line with its number (`S3.7` or `S3.7a`, in a list or not) and ends where the next one, a
-//! heading or a table begins. Its tests stand at its end:
+//! A numbered sentence begins a line with its number (`S3.7` or `S3.7c`, in a list or not) and ends where the next one, a
+//! heading, a table or (after an empty line, not indented) a paragraph begins. Its tests stand at its end:
 //!
 //! ```text
-//! - S3.7a A suspect producer is discarded.
+//! - S3.7c A suspect producer is discarded.
 //!   Tests: `suspect::after_a_timeout`, `ui-tests/fail/topic/bad_name.rs`
 //! ```
 //!
@@ -24,7 +24,7 @@ pub enum Proof {
 /// A numbered sentence or the row of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// `S3.7`, or the row's first cells.
+    /// `S3.7` or `S3.7c`, or the row's first cells.
     pub name: String,
     /// Counted from 1.
     pub line: usize,
@@ -50,9 +50,12 @@ impl Page {
         let mut sentence: Option<(String, usize, String)> = None;
         let mut table: Option<Vec<String>> = None;
         let mut fenced = false;
+        let mut empty_line = false;
         for (index, line) in text.lines().enumerate() {
             let line_number = index + 1;
             let trimmed = line.trim();
+            let after_empty_line =
+                std::mem::replace(&mut empty_line, trimmed.is_empty()) && !trimmed.is_empty();
             if trimmed.starts_with("```") {
                 fenced = !fenced;
                 continue;
@@ -69,7 +72,7 @@ impl Page {
             if let Some((number, rest)) = numbered(trimmed) {
                 page.close(&mut sentence);
                 sentence = Some((number, line_number, rest.to_owned()));
-            } else if trimmed.starts_with('#') {
+            } else if trimmed.starts_with('#') || after_empty_line && !line.starts_with(' ') {
                 page.close(&mut sentence);
             } else if let Some((_, _, text)) = &mut sentence {
                 text.push('\n');
@@ -127,12 +130,13 @@ fn numbered(line: &str) -> Option<(String, &str)> {
     if section == 0 || item == 0 {
         return None;
     }
-    let item = item + usize::from(after_dot[item..].starts_with(|c: char| c.is_ascii_lowercase()));
-    let rest = &after_dot[item..];
-    // `S3.7`, `S3.7b` and `**S3.7**`, but no sentence that begins by citing `S3.7, ..`.
-    let rest = rest.trim_start_matches('*');
-    (rest.is_empty() || rest.starts_with(' '))
-        .then(|| (format!("S{}.{}", &after_s[..section], &after_dot[..item]), rest))
+    // One letter may follow: the sentences of an item.
+    let letter = after_dot[item..].chars().next().filter(char::is_ascii_lowercase);
+    let end = item + letter.map_or(0, char::len_utf8);
+    // `S3.7` and `**S3.7**`, but no line that begins by citing `S3.7, ..`.
+    let rest = after_dot[end..].trim_start_matches('*');
+    let number = format!("S{}.{}", &after_s[..section], &after_dot[..end]);
+    (rest.is_empty() || rest.starts_with(' ')).then_some((number, rest))
 }
 
 fn proof_at_the_end(text: &str) -> Proof {
@@ -196,17 +200,26 @@ mod tests {
 
     #[test]
     fn sentences_end_with_their_tests() {
-        let text = "# Title\n\n- S1.1 One, of\n  two lines (see S1.2).\n  Tests: `a::b`,\n  `c`\n- **S1.2** Two.\n  Not testable: it is a promise\n\n## 2\nS2.1b Three.\n";
+        let text = "# Title\n\n- S1.1 One, of\n  two lines (see S1.2).\n  Tests: `a::b`,\n  `c`\n- **S1.2b** Two.\n  Not testable: it is a promise\n\n### S2.1 Of three\nS2.1 Three.\n";
         let proofs = proofs(text);
         assert_eq!(proofs[0], ("S1.1".into(), Proof::Tests(vec!["a::b".into(), "c".into()])));
-        assert_eq!(proofs[1], ("S1.2".into(), Proof::NotTestable("it is a promise".into())));
-        assert!(matches!(&proofs[2], (name, Proof::Bad(_)) if name == "S2.1b"), "{proofs:?}");
+        assert_eq!(proofs[1], ("S1.2b".into(), Proof::NotTestable("it is a promise".into())));
+        assert!(matches!(&proofs[2], (name, Proof::Bad(_)) if name == "S2.1"), "{proofs:?}");
         assert_eq!(proofs.len(), 3);
     }
 
     #[test]
     fn a_citation_at_the_start_of_a_line_begins_no_sentence() {
         assert_eq!(proofs("- S1.1 One, as in\n  S1.2, and\n  S1.3.\n  Tests: `a`").len(), 1);
+    }
+
+    #[test]
+    fn a_paragraph_outside_of_the_list_ends_the_sentence() {
+        let proofs = proofs(
+            "- S1.1 One.\n\n  Still one.\n  Tests: `a`\n\nSomething else.\n- S1.2 Two.\n\nText.\nTests: `b`\n",
+        );
+        assert_eq!(proofs[0].1, Proof::Tests(vec!["a".into()]));
+        assert!(matches!(proofs[1].1, Proof::Bad(_)), "{proofs:?}");
     }
 
     #[test]

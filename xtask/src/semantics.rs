@@ -75,7 +75,7 @@ fn check_entry(root: &Path, tests: &[Test], place: &str, entry: &Entry, faults: 
     }
 }
 
-/// A name with a slash is a file; any other is the end of a test's path.
+/// A name with a slash is a file; any other means a test by its path.
 fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
     if name.contains('/') {
         let file = root.join(name);
@@ -88,7 +88,7 @@ fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
         return Ok(());
     }
     let wanted: Vec<&str> = name.split("::").collect();
-    let found: Vec<&Test> = tests.iter().filter(|test| ends_with(&test.path, &wanted)).collect();
+    let found: Vec<&Test> = tests.iter().filter(|test| test.is_named(&wanted)).collect();
     match found[..] {
         [] => Err(format!("there is no test `{name}`")),
         [test] if test.ignored => Err(format!("the test `{name}` is ignored")),
@@ -98,10 +98,6 @@ fn resolve(root: &Path, tests: &[Test], name: &str) -> Result<(), String> {
             Err(format!("`{name}` could be several tests, name more of the path: {all}"))
         }
     }
-}
-
-fn ends_with(path: &[String], end: &[&str]) -> bool {
-    path.len() >= end.len() && path[path.len() - end.len()..].iter().zip(end).all(|(have, want)| have == want)
 }
 
 /// The attribute arguments that the macros know.

@@ -57,6 +57,14 @@ fn parse(stream: ParseStream<'_>) -> Result<Declared> {
     Ok(Declared { attributes, visibility, ident, name, stages })
 }
 
+/// What the parser says, and how it should be.
+fn with_example(error: Error) -> Error {
+    match error.to_string() {
+        text if text.contains(EXAMPLE) => error,
+        text => Error::new(error.span(), format!("{text}; a pipeline is written {EXAMPLE}")),
+    }
+}
+
 /// The first two tokens are `@` and the path of the crate.
 pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().skip(1);
@@ -64,14 +72,16 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let glue = quote!(#krate::glue);
     let declared = match parse.parse2(tokens.collect()) {
         Ok(declared) => declared,
-        Err(error) => return error.into_compile_error(),
+        Err(error) => return with_example(error).into_compile_error(),
     };
     let mut errors = Errors::default();
     names::check_part("a pipeline's name", &declared.name, &mut errors);
     let errors = errors.to_tokens();
     let Declared { attributes, visibility, ident, name, stages } = &declared;
     let mut entries = vec![];
+    let mut listings = vec![];
     let mut objects = vec![];
+    let mut checks = vec![];
     for (n, entry) in stages.iter().enumerate() {
         let (cfgs, path) = (&entry.attributes, &entry.path);
         let span =
@@ -87,13 +97,22 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
             #(#cfgs)*
             const #listed: #glue::Listed = #make;
         });
+        listings.push(quote!(#(#cfgs)* #glue::Entry { ordinal: #n, listed: #listed }));
         objects.push(quote!(#(#cfgs)* #listed.stage));
+        let check = shown_at(quote!(__TABLE.entry), span);
+        let ordinal = quote_spanned!(span=> (#n));
+        checks.push(quote!(#(#cfgs)* const _: () = #check #ordinal;));
     }
+    let written = stages.len();
     quote! {
         #(#attributes)*
         #visibility static #ident: #glue::Pipeline = {
             #errors
             #(#entries)*
+            const __ENTRIES: &[#glue::Entry] = &[#(#listings),*];
+            const __TABLE: #glue::Table<#written> =
+                #glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
+            #(#checks)*
             #glue::Pipeline { name: #name, stages: &[#(#objects),*] }
         };
     }

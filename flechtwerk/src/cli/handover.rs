@@ -81,7 +81,8 @@ impl Connected for KafkaConnected {
         // Its threads and connections are of no use to a run.
         drop(cluster);
         let clients = KafkaClients { kafka, instance_id: launch.settings.instance_id.clone() };
-        crate::runtime::run(plan(launch, clients), signals::stop_on_signals)
+        let health = launch.health.clone();
+        crate::runtime::run(plan(launch, clients), |stopper| signals::stop_on_signals(stopper, health))
     }
 }
 

@@ -38,14 +38,15 @@ const REFUSED: u8 = 2;
 /// Runs the command line of a pipeline: arguments and environment are those of the process.
 pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
-    let colour = output::colourful(&environment);
+    let terminal = output::terminal();
+    let colour = terminal && output::colourful(&environment);
     let call = Call { arguments: std::env::args_os().collect(), environment, width: None };
     let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
     ExitCode::from(main_with(
         pipeline,
         call,
         &KafkaBackend { pipeline: pipeline.name },
-        &mut Output { out, err, colour },
+        &mut Output { out, err, terminal, colour },
     ))
 }
 
@@ -136,7 +137,7 @@ impl Session<'_> {
             None | Some(Command::Run(_)) => return self.run(output),
             Some(Command::Topology { format }) => Ok(self.topology(format)),
             Some(other) => {
-                logging::start(&self.settings, "warn", None);
+                logging::start(&self.settings, "warn", output.colour, None);
                 self.warn();
                 self.ask(&other)
             }
@@ -211,8 +212,8 @@ impl Session<'_> {
     }
 
     fn run(self, output: &mut Output<'_>) -> u8 {
-        let restores = Restores::new(output.colour && self.settings.log_format == LogFormat::Text);
-        logging::start(&self.settings, "info", Some(&restores));
+        let restores = Restores::new(output.terminal && self.settings.log_format == LogFormat::Text);
+        logging::start(&self.settings, "info", output.colour, Some(&restores));
         self.warn();
         let (launch, connected) = match self.prepare(restores) {
             Ok(ready) => ready,

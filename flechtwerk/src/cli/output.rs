@@ -10,6 +10,8 @@ use crate::startup::Problem;
 pub(super) struct Output<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) err: &'a mut dyn Write,
+    /// Standard error is a terminal.
+    pub(super) terminal: bool,
     /// Standard error may be coloured.
     pub(super) colour: bool,
 }
@@ -53,12 +55,16 @@ impl Output<'_> {
     }
 }
 
-/// True where standard error is a terminal that takes colours.
+/// True where standard error is a terminal.
+pub(super) fn terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stderr())
+}
+
+/// True unless the environment says that colours are not wanted.
 pub(super) fn colourful(environment: &[(std::ffi::OsString, std::ffi::OsString)]) -> bool {
     let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-    let refused = value("NO_COLOR").is_some_and(|value| !value.is_empty())
-        || value("TERM").is_some_and(|term| term == "dumb");
-    io::IsTerminal::is_terminal(&io::stderr()) && !refused
+    !(value("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || value("TERM").is_some_and(|term| term == "dumb"))
 }
 
 /// Columns under their names, without lines: easy on the eye, and on `grep`.
@@ -96,7 +102,7 @@ mod tests {
         let problem = Problem { what: "a".into(), place: "b".into(), why: String::new(), mend: "c".into() };
         for colour in [true, false] {
             let (mut out, mut err) = (Vec::new(), Vec::new());
-            Output { out: &mut out, err: &mut err, colour }
+            Output { out: &mut out, err: &mut err, terminal: false, colour }
                 .problems("1 problem", std::slice::from_ref(&problem));
             assert!(out.is_empty());
             assert_eq!(String::from_utf8(err).unwrap().contains('\u{1b}'), colour);

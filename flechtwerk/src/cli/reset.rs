@@ -113,7 +113,7 @@ fn plan<'a>(
 }
 
 fn nobody_home(stage: &Chosen, place: &str, asker: &Asker<'_>) -> Result<(), Problem> {
-    match asker.cluster.group_members(stage.names.group(), asker.limit()) {
+    match asker.ask(|cluster, left| cluster.group_members(stage.names.group(), left)) {
         Ok(0) => Ok(()),
         Ok(members) => Err(Problem {
             what: format!("the group still has {}", super::output::count(members, "member")),
@@ -127,10 +127,10 @@ fn nobody_home(stage: &Chosen, place: &str, asker: &Asker<'_>) -> Result<(), Pro
 }
 
 fn new_offset(to: To, at: &TopicPartition, asker: &Asker<'_>) -> Result<i64, Problem> {
-    let offset = match to {
-        To::Beginning => asker.cluster.watermarks(at, asker.limit()).map(|marks| marks.low),
-        To::Time(millis) => asker.cluster.offset_for_time(at, millis, asker.limit()),
-    };
+    let offset = asker.ask(|cluster, left| match to {
+        To::Beginning => cluster.watermarks(at, left).map(|marks| marks.low),
+        To::Time(millis) => cluster.offset_for_time(at, millis, left),
+    });
     offset.map_err(|error| {
         asker.failed(
             format!("the offset can't be found: {error}"),
@@ -152,7 +152,9 @@ fn perform(plan: &Plan<'_>, replication_factor: Option<i16>, asker: &Asker<'_>) 
     asker.commit(names.group(), &offsets(RESETTING))?;
     if let Some((changelog, found)) = &plan.changelog {
         if found.is_some() {
-            asker.cluster.delete_topics(std::slice::from_ref(changelog), asker.limit()).map_err(|error| {
+            let deleted =
+                asker.ask(|cluster, left| cluster.delete_topics(std::slice::from_ref(changelog), left));
+            deleted.map_err(|error| {
                 asker.failed(
                     format!("the changelog can't be deleted: {error}"),
                     format!("topic `{changelog}`"),

@@ -2,12 +2,13 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::observe::Health;
 use crate::runtime::Stopper;
 
 /// Hands signals to the runtime, from a thread of its own for as long as the process lives.
-pub(super) fn stop_on_signals(stopper: Stopper) {
+pub(super) fn stop_on_signals(stopper: Stopper, health: Health) {
     let spawned = std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if let Err(error) = listen(&stopper) {
+        if let Err(error) = listen(&stopper, &health) {
             tracing::error!("signals are not heard: {error}; only SIGKILL ends this process");
         }
     });
@@ -16,7 +17,7 @@ pub(super) fn stop_on_signals(stopper: Stopper) {
     }
 }
 
-fn listen(stopper: &Stopper) -> std::io::Result<()> {
+fn listen(stopper: &Stopper, health: &Health) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
@@ -27,6 +28,7 @@ fn listen(stopper: &Stopper) -> std::io::Result<()> {
                 1 => tracing::info!("{name}: stopping; once more to stop at once"),
                 _ => tracing::warn!("{name}: stopping at once"),
             }
+            health.stopping();
             stopper.stop();
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The command line as a whole, against a cluster in memory.
 
+#[cfg(feature = "broker-tests")]
+mod broker;
 mod help;
 
 use std::sync::{Arc, Mutex};
@@ -63,7 +65,7 @@ fn call_with(backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> E
         std::iter::once("./demo").chain(arguments.split_whitespace()).map(OsString::from).collect();
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut output = Output { out: &mut out, err: &mut err, colour: false };
+    let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
     let status = main_with(&DEMO, Call { arguments, environment, width: Some(100) }, backend, &mut output);
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
@@ -230,6 +232,12 @@ fn a_run_that_fails_is_status_1_and_one_that_may_not_start_2() {
     assert!(backend.launched.lock().unwrap().is_empty());
     assert!(backend.cluster.changes().is_empty());
     assert!(ended.err.contains("topic `words` does not exist"), "{}", ended.err);
+}
+
+#[test]
+fn startup_problems_are_log_lines_where_the_log_is_for_programs() {
+    let ended = call(&Fake::new(FakeCluster::default()), "run --log off --log-format json");
+    assert_eq!((ended.status, ended.out.as_str(), ended.err.as_str()), (REFUSED, "", ""));
 }
 
 #[test]

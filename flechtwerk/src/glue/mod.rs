@@ -1,10 +1,12 @@
 //! What the macros' expansions name. Private and versioned: not part of the public API.
 
+mod check;
 mod info;
 mod round;
 mod runner;
 mod stage;
 
+pub use check::{Entry, Table, check, inputs_complete, key_not_null, parameter, places, state_taken};
 pub use info::*;
 pub use round::*;
 pub use stage::*;

@@ -11,8 +11,9 @@ use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
 };
 use super::{StateChange, TopicInfo};
+use crate::codec::Codec;
 use crate::error::BoxError;
-use crate::input::Accepts;
+use crate::input::{Accepts, Input, IsRecord};
 use crate::out::Buffer;
 use crate::param::{Slot, SlotParts};
 use crate::record::Record;
@@ -176,9 +177,60 @@ pub struct InputVt<I> {
     pub decode: fn(&RawRecord) -> Result<I, Trouble>,
 }
 
-/// Makes the table of an input topic.
-pub const fn input<I: Accepts<Record<T>>, T: Topic>() -> InputVt<I> {
+/// Makes the table of an input topic; `D` is what its keys must be like.
+pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
     InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
+}
+
+/// No demand on a topic's keys.
+pub struct AnyKey;
+/// A topic's keys must be written as those of `T`.
+pub struct KeyOf<T>(PhantomData<T>);
+
+/// A topic's key codec meets a demand.
+#[diagnostic::on_unimplemented(message = "the inputs of this stage have different key codecs")]
+pub trait KeyLike<D> {}
+impl<C> KeyLike<AnyKey> for C {}
+impl<T: Topic<KeyCodec: SameKey<C>>, C> KeyLike<KeyOf<T>> for C {}
+
+/// Implemented for one and the same codec only.
+#[diagnostic::on_unimplemented(
+    message = "the inputs of this stage write their keys as `{Self}` and as `{C}`, so one key would have two states",
+    label = "keys are `{C}` here, and `{Self}` in the first input",
+    note = "add `key = path::to::fn`, a function that makes the state key of any record of this stage"
+)]
+pub trait SameKey<C> {}
+impl<C> SameKey<C> for C {}
+
+/// Proof that something was checked: [`CheckedBy`] passes a type on only if the constant could be computed. A constant
+/// whose own types don't fit is an error once; what depends on it is then an error already reported, and rustc says no
+/// more about it.
+pub const fn codec<C: Codec>() -> usize {
+    0
+}
+
+/// Proof that a type can be the first parameter.
+pub const fn input_type<I: Input>() -> usize {
+    I::PROOF
+}
+
+/// Proof that a variant of an input holds a record.
+pub const fn variant<R: IsRecord>() -> usize {
+    0
+}
+
+/// Proof of all of these.
+pub const fn proofs(_: &[usize]) -> usize {
+    0
+}
+
+/// Passes `Self` on.
+pub trait CheckedBy<const PROOF: usize> {
+    type It;
+}
+
+impl<T> CheckedBy<0> for T {
+    type It = T;
 }
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
-use super::client::{Role, connect};
+use super::client::{ReaderKind, Role, connect};
 use super::errors::broker_error;
 use super::ffi::{Handle, Isolation, NativeError, OffsetSpec, Queue, TopicSpec, TopicState, code};
 use super::group::committed;
 use super::logging::{Servant, Source};
 use super::producer::offset_list;
-use super::reader::{offset, watermarks};
+use super::reader::offset;
 use crate::port::{
     BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, TopicDescription, TopicPartition,
     Watermarks,
@@ -25,6 +25,8 @@ type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
 
 /// A client for administration.
 pub(super) struct KafkaCluster {
+    settings: ClientSettings,
+    source: Source,
     /// Before the client: it polls it.
     _logs: Servant,
     handle: Arc<Handle>,
@@ -49,7 +51,6 @@ impl Deadline {
     }
 }
 
-/// An answer that is about the request as a whole.
 fn refused(error: NativeError) -> BrokerError {
     broker_error(error, ErrorKind::Hopeless)
 }
@@ -68,8 +69,14 @@ impl KafkaCluster {
     pub(super) fn new(settings: &ClientSettings) -> Result<Self, BrokerError> {
         let role = Role::Cluster;
         let handle = connect(settings, role)?;
-        let logs = Servant::start(Queue::main(&handle), Source::new(settings, role))?;
-        Ok(Self { _logs: logs, handle })
+        let source = Source::new(settings, role);
+        let logs = Servant::start(Queue::main(&handle), source.clone(), |_| {})?;
+        Ok(Self { settings: settings.clone(), source, _logs: logs, handle })
+    }
+
+    /// An answer that is about the request as a whole.
+    fn refused(&self, error: NativeError) -> BrokerError {
+        self.source.explain(refused(error))
     }
 
     /// The topics that exist.
@@ -81,7 +88,8 @@ impl KafkaCluster {
         if names.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let described = self.handle.describe_topics(names, until.left()).map_err(refused)?;
+        let described =
+            self.handle.describe_topics(names, until.left()).map_err(|error| self.refused(error))?;
         described
             .into_iter()
             .filter_map(|(name, state)| match state {
@@ -117,7 +125,7 @@ impl KafkaCluster {
 
 impl Cluster for KafkaCluster {
     fn brokers(&self, limit: Duration) -> Result<usize, BrokerError> {
-        self.handle.metadata(None, limit).map_err(refused)
+        self.handle.metadata(None, limit).map_err(|error| self.refused(error))
     }
 
     fn topics(
@@ -132,7 +140,8 @@ impl Cluster for KafkaCluster {
         }
         let found: Vec<Arc<str>> = existing.keys().cloned().collect();
         let wanted = ["cleanup.policy", "max.message.bytes"];
-        let settings = self.handle.topic_settings(&found, &wanted, until.left()).map_err(refused)?;
+        let settings =
+            self.handle.topic_settings(&found, &wanted, until.left()).map_err(|error| self.refused(error))?;
         let mut described = BTreeMap::new();
         for (name, settings) in settings {
             let settings = match settings {
@@ -172,7 +181,7 @@ impl Cluster for KafkaCluster {
                 config: &topic.config,
             })
             .collect();
-        let results = self.handle.create_topics(&specs, until.left()).map_err(refused)?;
+        let results = self.handle.create_topics(&specs, until.left()).map_err(|error| self.refused(error))?;
         let outcomes: PerTopic = results
             .into_iter()
             .map(|(name, result)| {
@@ -199,7 +208,9 @@ impl Cluster for KafkaCluster {
             return Ok(());
         }
         let until = Deadline::new(limit);
-        for (name, result) in self.handle.delete_topics(names, until.left()).map_err(refused)? {
+        for (name, result) in
+            self.handle.delete_topics(names, until.left()).map_err(|error| self.refused(error))?
+        {
             match result {
                 Err(error) if !is_absent(&error) => return Err(refused_topic("deleting", &name, error)),
                 _ => {}
@@ -211,7 +222,7 @@ impl Cluster for KafkaCluster {
     fn group_members(&self, group: &str, limit: Duration) -> Result<usize, BrokerError> {
         match self.handle.group_members(group, limit) {
             Err(error) if error.code == code::GROUP_ID_NOT_FOUND => Ok(0),
-            members => members.map_err(refused),
+            members => members.map_err(|error| self.refused(error)),
         }
     }
 
@@ -221,7 +232,10 @@ impl Cluster for KafkaCluster {
         partitions: &[TopicPartition],
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError> {
-        committed(self.handle.group_offsets(group, partitions, limit).map_err(refused)?)
+        // By a consumer of that group, which never joins it: the admin request of librdkafka 2.12 reads through a
+        // null pointer when the broker that it asks is not the group's coordinator (yet).
+        let handle = connect(&self.settings, Role::Reader { group, kind: ReaderKind::Inputs })?;
+        committed(handle.committed(partitions, limit).map_err(|error| self.refused(error))?)
     }
 
     fn commit(&self, group: &str, offsets: &[OffsetCommit], limit: Duration) -> Result<(), BrokerError> {
@@ -256,14 +270,26 @@ impl Cluster for KafkaCluster {
 
     fn offset_for_time(&self, at: &TopicPartition, millis: i64, limit: Duration) -> Result<i64, BrokerError> {
         let until = Deadline::new(limit);
-        let found = offset(&self.handle, at, OffsetSpec::Since(millis), Isolation::Committed, until.left())?;
+        let found = offset(&self.handle, at, OffsetSpec::Since(millis), Isolation::Committed, until.left());
+        let found = found.map_err(|error| self.source.explain(error))?;
         if found >= 0 {
             return Ok(found);
         }
-        offset(&self.handle, at, OffsetSpec::Latest, Isolation::Committed, until.left())
+        let end = offset(&self.handle, at, OffsetSpec::Latest, Isolation::Committed, until.left());
+        end.map_err(|error| self.source.explain(error))
     }
 
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError> {
-        watermarks(&self.handle, at, limit)
+        let until = Deadline::new(limit);
+        let ask = |spec, isolation| {
+            offset(&self.handle, at, spec, isolation, until.left())
+                .map_err(|error| self.source.explain(error))
+        };
+        // The high watermark first: where the last stable offset has reached it afterwards, every transaction up
+        // to it has ended.
+        let high = ask(OffsetSpec::Latest, Isolation::Uncommitted)?;
+        let stable = ask(OffsetSpec::Latest, Isolation::Committed)?;
+        let low = ask(OffsetSpec::Earliest, Isolation::Committed)?;
+        Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 }

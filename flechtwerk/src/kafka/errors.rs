@@ -40,6 +40,8 @@ fn kind_of(number: i32) -> Option<ErrorKind> {
         | code::LOCAL_UNSUPPORTED_FEATURE
         | code::LOCAL_INVALID_ARG
         | code::LOCAL_AUTO_OFFSET_RESET => ErrorKind::Hopeless,
+        // The client has been closed.
+        code::LOCAL_DESTROY => ErrorKind::Fatal,
         code::LOCAL_TIMED_OUT | code::LOCAL_TIMED_OUT_QUEUE | code::REQUEST_TIMED_OUT => ErrorKind::TimedOut,
         code::LOCAL_TRANSPORT
         | code::LOCAL_RESOLVE
@@ -120,8 +122,9 @@ pub(super) fn record_error(delivery: &Delivery, text: String, handle: &Handle) -
     let size = delivery.size;
     let text = match error.code {
         code::MSG_SIZE_TOO_LARGE | code::RECORD_LIST_TOO_LARGE => format!(
-            "a record of {size} bytes is too large for topic `{topic}`; make it smaller, or raise \
-             `max.message.bytes` of the topic and `message.max.bytes` of the client"
+            "a record of {size} bytes, or the batch it was sent in, is too large for topic `{topic}`; make it \
+             smaller, raise `max.message.bytes` of the topic and `message.max.bytes` of the client, or, if the \
+             record is far from that limit, lower `batch.size` of the client"
         ),
         code::UNKNOWN_TOPIC_OR_PART | code::LOCAL_UNKNOWN_TOPIC | code::UNKNOWN_TOPIC_ID => {
             format!("topic `{topic}` does not exist; create it or mend its name")

@@ -3,6 +3,7 @@
 //! It answers an assignment with an empty one of its own and a revocation with none at all: a member with the
 //! right metadata for transactions, which has nothing to fetch. Partitions are read by [`super::reader`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -38,6 +39,7 @@ enum Command {
 
 /// A membership.
 pub(super) struct KafkaGroup {
+    source: Source,
     handle: Arc<Handle>,
     queue: Arc<Queue>,
     command: Arc<Mutex<Command>>,
@@ -62,10 +64,11 @@ impl KafkaGroup {
         handle.subscribe(topics).map_err(|error| broker_error(error, ErrorKind::Hopeless))?;
         let command = Arc::new(Mutex::new(Command::Poll));
         let (end, ended) = sync_channel(1);
+        let source = Source::new(settings, role);
         let member = Member {
             handle: Arc::clone(&handle),
             queue: Arc::clone(&queue),
-            source: Source::new(settings, role),
+            source: source.clone(),
             is_static: instance_id.is_some(),
             events,
         };
@@ -77,7 +80,7 @@ impl KafkaGroup {
                 .map_err(|error| no_thread(&error))?
         };
         let (ended, thread) = (Mutex::new(ended), Mutex::new(Some(thread)));
-        Ok(Self { handle, queue, command, ended, thread })
+        Ok(Self { source, handle, queue, command, ended, thread })
     }
 
     /// The member, whose metadata goes into a transaction.
@@ -100,7 +103,7 @@ impl Group for KafkaGroup {
         let entries = self
             .handle
             .committed(partitions, limit)
-            .map_err(|error| broker_error(error, ErrorKind::Retriable))?;
+            .map_err(|error| self.source.explain(broker_error(error, ErrorKind::Retriable)))?;
         committed(entries)
     }
 
@@ -193,23 +196,33 @@ impl Member {
         match event {
             Event::Assign(entries) => {
                 self.answer(Some(&List::new()));
-                (self.events)(GroupEvent::Assigned(entries.into_iter().map(|entry| entry.at).collect()));
+                self.tell(GroupEvent::Assigned(entries.into_iter().map(|entry| entry.at).collect()));
             }
             Event::Revoke => {
                 // The answer resets the mark.
                 let lost = self.handle.assignment_lost();
                 self.answer(None);
-                (self.events)(if lost { GroupEvent::Lost } else { GroupEvent::Revoked });
+                self.tell(if lost { GroupEvent::Lost } else { GroupEvent::Revoked });
             }
             Event::Error(error) => self.failed(error),
             _ => {}
         }
     }
 
+    /// Calls the callback. If that panics, it is told so; what then still fails can only end the thread.
+    fn tell(&self, event: GroupEvent) {
+        if catch_unwind(AssertUnwindSafe(|| (self.events)(event))).is_err() {
+            let text = "the receiver of the group's events panicked".to_owned();
+            let code = "_APPLICATION".to_owned();
+            let error = BrokerError { kind: ErrorKind::Fatal, code, text, output: None, size: None };
+            (self.events)(GroupEvent::Failed(error));
+        }
+    }
+
     /// Answers a rebalance; a failure ends the membership.
     fn answer(&self, list: Option<&List>) {
         if let Err(error) = self.handle.assign(list) {
-            (self.events)(GroupEvent::Failed(broker_error(error, ErrorKind::Fatal)));
+            self.tell(GroupEvent::Failed(broker_error(error, ErrorKind::Fatal)));
         }
     }
 
@@ -226,7 +239,7 @@ impl Member {
             error.kind,
             ErrorKind::Fatal | ErrorKind::FencedInstance | ErrorKind::Fenced | ErrorKind::Hopeless
         ) {
-            (self.events)(GroupEvent::Failed(error));
+            self.tell(GroupEvent::Failed(error));
         }
     }
 

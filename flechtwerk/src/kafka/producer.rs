@@ -83,12 +83,17 @@ impl KafkaProducer {
 
     fn heard(&mut self, event: Event) {
         let Some(Event::Deliveries(failed)) = self.source.heard(event) else { return };
-        // Purged records are the doing of an abort, not its cause.
-        let cause = failed
-            .iter()
-            .find(|failed| !matches!(failed.code, code::LOCAL_PURGE_QUEUE | code::LOCAL_PURGE_INFLIGHT));
-        if let (Some(cause), None) = (cause, &self.failed) {
-            self.failed = Some(record_error(cause, super::ffi::describe(cause.code), &self.handle));
+        for failed in &failed {
+            match failed.code {
+                // The doing of an abort, not its cause.
+                code::LOCAL_PURGE_QUEUE | code::LOCAL_PURGE_INFLIGHT => continue,
+                // The broker refuses the whole batch that a record is in; the largest is the one to name.
+                code::MSG_SIZE_TOO_LARGE
+                    if self.failed.as_ref().is_some_and(|first| smaller(first, failed)) => {}
+                _ if self.failed.is_some() => continue,
+                _ => {}
+            }
+            self.failed = Some(record_error(failed, super::ffi::describe(failed.code), &self.handle));
         }
     }
 
@@ -111,7 +116,7 @@ impl KafkaProducer {
     }
 
     fn result(&self, result: Result<(), super::ffi::NativeError>) -> Result<(), BrokerError> {
-        result.map_err(|error| txn_error(error, &self.handle))
+        result.map_err(|error| self.source.explain(txn_error(error, &self.handle)))
     }
 }
 
@@ -166,7 +171,8 @@ impl Producer for KafkaProducer {
         let mut from = 0;
         loop {
             let Some(native) = self.topics.get(topic) else { return Ok(()) };
-            let Err((index, error)) = native.produce_batch(partition, changes, from) else { return Ok(()) };
+            let queued = self.handle.produce_changes(native, partition, changes, from);
+            let Err((index, error)) = queued else { return Ok(()) };
             if error.code == code::LOCAL_QUEUE_FULL {
                 from = index;
                 self.make_room();
@@ -249,6 +255,11 @@ impl Producer for KafkaProducer {
     fn serve(&mut self) {
         self.drain();
     }
+}
+
+/// True if both are too large and `first` is the smaller one.
+fn smaller(first: &BrokerError, other: &Delivery) -> bool {
+    first.code == "MSG_SIZE_TOO_LARGE" && first.size < Some(other.size)
 }
 
 /// Offsets with their metadata, as a native list.

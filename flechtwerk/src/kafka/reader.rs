@@ -1,12 +1,13 @@
 //! Readers: one consumer without subscription, a queue for each partition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
 use super::client::{ReaderKind, Role, connect};
 use super::errors::broker_error;
-use super::ffi::{Batch, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
+use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
 use super::logging::{Servant, Source};
 use crate::glue::RawRecord;
 use crate::port::{
@@ -15,14 +16,17 @@ use crate::port::{
 
 /// A reader. Its queues may outlive it: the client goes with the last of them.
 pub(super) struct KafkaReader {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+/// What the queues share.
+pub(super) struct Shared {
     source: Source,
     /// Before the client: it polls it.
     _strays: Servant,
-    handle: Arc<Handle>,
+    /// A record arrived where nobody reads it. It never should; if it does, some task has a gap.
+    astray: Arc<AtomicBool>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl KafkaReader {
@@ -31,8 +35,14 @@ impl KafkaReader {
         let handle = connect(settings, role)?;
         let source = Source::new(settings, role);
         let queue = Queue::consumer(&handle).map_err(|error| broker_error(error, ErrorKind::Fatal))?;
-        let strays = Servant::start(queue, source.clone())?;
-        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, handle }) })
+        let astray = Arc::new(AtomicBool::new(false));
+        let mark = Arc::clone(&astray);
+        let strays = Servant::start(queue, source.clone(), move |event| {
+            if matches!(event, Event::Stray) {
+                mark.store(true, SeqCst);
+            }
+        })?;
+        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, handle }) })
     }
 }
 
@@ -63,7 +73,17 @@ impl Reader for KafkaReader {
     }
 
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError> {
-        watermarks(&self.shared.handle, at, limit)
+        let Shared { handle, source, .. } = &*self.shared;
+        let until = Instant::now() + limit;
+        // The high watermark first: where the last stable offset has reached it afterwards, every transaction up
+        // to it has ended. The other two are one call, since the client is `read_committed`.
+        let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit)
+            .map_err(|error| source.explain(error))?;
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let (low, stable) = handle
+            .watermarks(&at.topic, at.partition, left)
+            .map_err(|error| source.explain(broker_error(error, ErrorKind::Retriable)))?;
+        Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration) {
@@ -89,21 +109,6 @@ impl Reader for KafkaReader {
             let _ = handle.list_offsets(&partitions, OffsetSpec::Latest, Isolation::Committed, left());
         }
     }
-}
-
-/// The three ends of a partition. The high watermark is asked for first: where the last stable offset has
-/// reached it afterwards, every transaction up to it has ended.
-pub(super) fn watermarks(
-    handle: &Arc<Handle>,
-    at: &TopicPartition,
-    limit: Duration,
-) -> Result<Watermarks, BrokerError> {
-    let until = Instant::now() + limit;
-    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, left())?;
-    let stable = offset(handle, at, OffsetSpec::Latest, Isolation::Committed, left())?;
-    let low = offset(handle, at, OffsetSpec::Earliest, Isolation::Committed, left())?;
-    Ok(Watermarks { low, stable, high: high.max(stable) })
 }
 
 /// One offset of one partition.
@@ -176,6 +181,11 @@ impl QueuePort for KafkaQueue {
     ) -> Result<Taken, BrokerError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
+        }
+        if self.shared.astray.load(SeqCst) {
+            let text =
+                "the client put a record into the wrong queue, so that records may be missing; start anew";
+            return Err(broker_error(NativeError::new(code::LOCAL_INCONSISTENT, text), ErrorKind::Fatal));
         }
         let (at, source, failed) = (&self.at, &self.shared.source, &mut self.failed);
         let taken = self.batch.take(self.input, self.from, (max, max_bytes), into, |error| {

@@ -13,6 +13,7 @@ pub(crate) struct Health(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
+    stopping: bool,
     stopped: bool,
     stages: BTreeMap<String, StageHealth>,
 }
@@ -31,7 +32,7 @@ pub(crate) struct StageHealth {
 impl Health {
     pub(crate) fn new<'a>(stages: impl IntoIterator<Item = &'a str>) -> Self {
         let stages = stages.into_iter().map(|stage| (stage.to_owned(), StageHealth::default())).collect();
-        Health(Arc::new(Mutex::new(State { stopped: false, stages })))
+        Health(Arc::new(Mutex::new(State { stages, ..State::default() })))
     }
 
     /// An assignment, or a change of what runs. An instance without tasks is a spare, and ready.
@@ -39,6 +40,11 @@ impl Health {
         names::tasks_assigned(stage).set(assigned as f64);
         names::tasks_running(stage).set(running as f64);
         self.lock().stages.insert(stage.to_owned(), StageHealth { joined: true, assigned, running });
+    }
+
+    /// A clean stop has begun: no new work is wanted here.
+    pub(crate) fn stopping(&self) {
+        self.lock().stopping = true;
     }
 
     /// The process is about to end.
@@ -51,10 +57,12 @@ impl Health {
         !self.lock().stopped
     }
 
-    /// All stages have joined and all their tasks run.
+    /// All stages have joined, all their tasks run, and nobody has asked for a stop.
     pub(crate) fn ready(&self) -> bool {
         let state = self.lock();
-        !state.stopped && state.stages.values().all(|stage| stage.joined && stage.running >= stage.assigned)
+        !state.stopping
+            && !state.stopped
+            && state.stages.values().all(|stage| stage.joined && stage.running >= stage.assigned)
     }
 
     /// For people who ask why.
@@ -85,6 +93,14 @@ mod tests {
         assert!(health.ready());
         health.update("count", 3, 2);
         assert!(!health.ready());
+    }
+
+    #[test]
+    fn live_but_not_ready_while_stopping() {
+        let health = Health::new(["count"]);
+        health.update("count", 1, 1);
+        health.stopping();
+        assert!(health.live() && !health.ready());
     }
 
     #[test]

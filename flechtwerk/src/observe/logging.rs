@@ -11,8 +11,7 @@ use super::Restores;
 use crate::settings::{LogFormat, Settings};
 
 /// Starts logging for the process. Where somebody has set a subscriber before, theirs stays.
-pub(crate) fn start(settings: &Settings, default_filter: &str, restores: Option<&Restores>) {
-    let colour = io::IsTerminal::is_terminal(&io::stderr());
+pub(crate) fn start(settings: &Settings, default_filter: &str, colour: bool, restores: Option<&Restores>) {
     let writer = Stderr { restores: restores.cloned() };
     let _ = tracing::subscriber::set_global_default(subscriber(settings, default_filter, colour, writer));
 }

@@ -9,4 +9,4 @@ mod restoring;
 
 pub(crate) use health::Health;
 pub(crate) use http::MetricsServer;
-pub(crate) use restoring::{Restore, Restores};
+pub(crate) use restoring::Restores;

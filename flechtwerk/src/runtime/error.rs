@@ -8,7 +8,7 @@ use crate::port::BrokerError;
 /// Why a pipeline did not start or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub(crate) enum RunError {
     /// Wrong usage or a failed startup check: exit status 2 (S6.3).
     #[error("{0}")]
     Startup(String),

@@ -19,5 +19,5 @@ mod watchdog;
 mod worker;
 
 pub(crate) use context::{Changelog, Limits};
-pub use error::RunError;
+pub(crate) use error::RunError;
 pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};

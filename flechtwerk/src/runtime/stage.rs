@@ -212,6 +212,7 @@ impl StageInstance {
     pub(super) fn ended(&mut self, partition: i32) {
         self.tasks.remove(&partition);
         self.running.remove(&partition);
+        names::task_gone(self.context.info.name, &self.context.names.inputs, partition);
         self.start_missing();
         self.report_health();
     }

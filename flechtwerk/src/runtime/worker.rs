@@ -410,6 +410,9 @@ impl Thread {
             if let Err(error) = store.apply(&changes, &stamp.to_string()) {
                 return self.store_failed(&error);
             }
+            let (stage, size) = (self.context.info.name, store.size());
+            names::store_bytes(stage, self.partition).set(size.bytes as f64);
+            names::store_entries(stage, self.partition).set(size.entries as f64);
         }
         self.report(Event::Applied { id: batch.id });
         Ok(())

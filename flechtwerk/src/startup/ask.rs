@@ -13,10 +13,12 @@ use crate::settings::{Settings, duration_text};
 
 /// Pause between two attempts of a question.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long one attempt may take. A request can be lost on a coordinator that is just moving; the next one finds it.
+const ATTEMPT: Duration = Duration::from_secs(3);
 
 /// Asks a cluster, repeating what may be repeated.
 pub(crate) struct Asker<'a> {
-    pub(crate) cluster: &'a dyn Cluster,
+    cluster: &'a dyn Cluster,
     settings: &'a Settings,
 }
 
@@ -25,9 +27,12 @@ impl<'a> Asker<'a> {
         Asker { cluster, settings }
     }
 
-    /// How long one question may take.
-    pub(crate) fn limit(&self) -> Duration {
-        self.settings.connect_timeout
+    /// Asks, and asks again while that may help: leaders and coordinators move, and are new on new topics.
+    pub(crate) fn ask<T>(
+        &self,
+        call: impl Fn(&dyn Cluster, Duration) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        repeat(self.settings.connect_timeout, |left| call(self.cluster, left))
     }
 
     /// Where the cluster is.
@@ -37,19 +42,18 @@ impl<'a> Asker<'a> {
 
     /// The cluster answers at all.
     pub(crate) fn answers(&self) -> Result<(), Problem> {
-        let limit = self.limit();
-        match repeat(limit, |left| self.cluster.brokers(left)) {
+        match self.ask(|cluster, left| cluster.brokers(left)) {
             Ok(_) => Ok(()),
             Err(error) => Err(Problem {
                 what: format!(
                     "no broker at {} answered within {}: {error}",
                     self.settings.bootstrap_servers,
-                    duration_text(limit)
+                    duration_text(self.settings.connect_timeout)
                 ),
                 place: "setting `bootstrap_servers`".into(),
                 why: "nothing can be checked or run without the cluster".into(),
                 mend: "start the brokers, or name others with --bootstrap-servers HOST:PORT\nwhere they ask for TLS or a \
-                       user, see --security-protocol"
+                       user, see --security-protocol; the client's own log lines say more"
                     .into(),
             }),
         }
@@ -63,7 +67,7 @@ impl<'a> Asker<'a> {
         let mut names: Vec<Arc<str>> = used.collect();
         names.sort();
         names.dedup();
-        repeat(self.limit(), |left| self.cluster.topics(&names, left)).map_err(|error| {
+        self.ask(|cluster, left| cluster.topics(&names, left)).map_err(|error| {
             self.failed(format!("the topics can't be described: {error}"), "topics of the pipeline".into())
         })
     }
@@ -85,19 +89,15 @@ impl<'a> Asker<'a> {
         partitions: &[TopicPartition],
     ) -> Result<Vec<Committed>, Problem> {
         // An owner that died leaves an open transaction for as long as it was allowed to take.
-        let limit = self.limit() + self.settings.transaction_timeout;
-        repeat(limit, |left| self.cluster.committed(group, partitions, left.min(Duration::from_secs(2))))
-            .map_err(|error| {
-                self.failed(
-                    format!("the committed offsets can't be read: {error}"),
-                    format!("group `{group}`"),
-                )
-            })
+        let limit = self.settings.connect_timeout + self.settings.transaction_timeout;
+        repeat(limit, |left| self.cluster.committed(group, partitions, left)).map_err(|error| {
+            self.failed(format!("the committed offsets can't be read: {error}"), format!("group `{group}`"))
+        })
     }
 
     /// Commits to a group without members.
     pub(crate) fn commit(&self, group: &str, offsets: &[OffsetCommit]) -> Result<(), Problem> {
-        repeat(self.limit(), |left| self.cluster.commit(group, offsets, left)).map_err(|error| {
+        self.ask(|cluster, left| cluster.commit(group, offsets, left)).map_err(|error| {
             self.failed(format!("the offsets can't be committed: {error}"), format!("group `{group}`"))
         })
     }
@@ -119,7 +119,7 @@ pub(crate) fn committed_of(
     asker.committed(names.group(), &all)
 }
 
-/// The same call again while that may help, at most `limit` long; each call gets what is left of it.
+/// The same call again while that may help, at most `limit` long; each call gets its time limit.
 pub(super) fn repeat<T>(
     limit: Duration,
     mut call: impl FnMut(Duration) -> Result<T, BrokerError>,
@@ -127,7 +127,7 @@ pub(super) fn repeat<T>(
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match call(left) {
+        match call(left.min(ATTEMPT)) {
             Err(error) if matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut) => {
                 if Instant::now() + PAUSE >= deadline {
                     return Err(error);

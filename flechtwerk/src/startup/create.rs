@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::ask::repeat;
 use super::{Asker, Chosen, Problem, Program, Ready, check};
 use crate::port::{Cluster, NewTopic};
 use crate::settings::Settings;
@@ -46,7 +45,7 @@ pub(crate) fn make(topics: &[NewTopic], asker: &Asker<'_>) -> Result<(), Vec<Pro
         mend: "see the permissions of this user and the number of brokers, or have the topic made by whoever may".into(),
     }
     };
-    match repeat(asker.limit(), |left| asker.cluster.create_topics(topics, left)) {
+    match asker.ask(|cluster, left| cluster.create_topics(topics, left)) {
         Err(error) => Err(topics.iter().map(|topic| failed(&topic.name, error.clone())).collect()),
         Ok(results) => {
             let failures = results

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 pub(crate) use ask::{Asker, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_topic};
-pub(crate) use report::{Problem, Program, Report};
-pub(crate) use structure::{Role, Seen, roles, structure};
+pub(crate) use report::{Problem, Program};
+pub(crate) use structure::{Seen, roles, structure};
 
 use crate::glue::{AnyStage, StageInfo};
 use crate::naming::{Mapping, StageNames, list, names};

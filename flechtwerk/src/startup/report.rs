@@ -27,19 +27,6 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All problems, numbered.
-pub(crate) struct Report<'a>(pub(crate) &'a [Problem]);
-
-impl fmt::Display for Report<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
-            let gap = if index == 0 { "" } else { "\n" };
-            writeln!(f, "{gap}{}. {problem}", index + 1)?;
-        }
-        Ok(())
-    }
-}
-
 /// How this binary is called, so that a mend can be copied and run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
@@ -78,20 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_numbers_its_problems_and_leaves_out_what_is_empty() {
-        let problem =
-            Problem { what: "a is b".into(), place: "c".into(), why: String::new(), mend: "do d".into() };
-        let text = Report(&[problem.clone(), problem]).to_string();
-        expect_test::expect![[r"
-            1. a is b
-               where  c
-               mend   do d
-
-            2. a is b
-               where  c
-               mend   do d
-        "]]
-        .assert_eq(&text);
+    fn a_problem_leaves_out_what_is_empty_and_aligns_what_is_long() {
+        let problem = Problem {
+            what: "a is b".into(),
+            place: "c".into(),
+            why: String::new(),
+            mend: "do d\nor e".into(),
+        };
+        assert_eq!(problem.to_string(), "a is b\n   where  c\n   mend   do d\n          or e");
     }
 
     #[test]

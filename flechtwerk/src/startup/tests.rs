@@ -27,7 +27,8 @@ fn checked(stages: &[&'static StageInfo], cluster: &FakeCluster) -> Result<Ready
 
 fn report(stages: &[&'static StageInfo], cluster: &FakeCluster, expected: Expect) {
     let problems = checked(stages, cluster).unwrap_err();
-    expected.assert_eq(&Report(&problems).to_string());
+    let texts = problems.iter().enumerate().map(|(index, problem)| format!("{}. {problem}\n", index + 1));
+    expected.assert_eq(&texts.collect::<Vec<_>>().join("\n"));
     assert!(cluster.changes().is_empty(), "a check changed something");
 }
 

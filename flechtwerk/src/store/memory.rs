@@ -7,6 +7,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
+use super::Values;
 use crate::port::{Change, Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 /// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
@@ -93,19 +94,16 @@ impl Store for MemoryStore {
     }
 
     fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
-        // One buffer for all values: one allocation a call instead of one a value.
-        let mut values = Vec::new();
-        let mut ends = Vec::with_capacity(keys.len());
+        let mut values = Values::new(keys.len());
         {
             let inner = self.read();
-            for key in keys {
-                ends.push(inner.entries.get(*key).map(|value| {
-                    values.extend_from_slice(value);
-                    values.len()
-                }));
+            for (at, key) in keys.iter().enumerate() {
+                if let Some(value) = inner.entries.get(*key) {
+                    values.set(at, value);
+                }
             }
         }
-        super::slice_up(values, &ends, found);
+        values.append_to(found);
         Ok(())
     }
 

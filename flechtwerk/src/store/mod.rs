@@ -4,11 +4,17 @@
 //! data of the transaction that it names, gone before anything is removed, and put back only after everything
 //! is there (S3.4, S4.8).
 
+#[cfg(feature = "rocksdb")]
+mod folder;
+#[cfg(feature = "rocksdb")]
+mod ingest;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 #[cfg(test)]
 mod suite;
+
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -16,16 +22,26 @@ pub(crate) use memory::MemoryStores;
 #[cfg(feature = "rocksdb")]
 pub(crate) use rocks::RocksStores;
 
-/// Appends one slice of `values` per entry of `ends`: from the end of the one before to its own; `None` for keys
-/// that were not found.
-fn slice_up(values: Vec<u8>, ends: &[Option<usize>], found: &mut Vec<Option<Bytes>>) {
-    let values = Bytes::from(values);
-    let mut start = 0;
-    found.extend(ends.iter().map(|end| {
-        end.map(|end| {
-            let value = values.slice(start..end);
-            start = end;
-            value
-        })
-    }));
+/// Values that were looked up, in one buffer: one allocation a look-up instead of one a value.
+struct Values {
+    bytes: Vec<u8>,
+    ranges: Vec<Option<Range<usize>>>,
+}
+
+impl Values {
+    /// None of `count` found yet.
+    fn new(count: usize) -> Self {
+        Self { bytes: Vec::new(), ranges: vec![None; count] }
+    }
+
+    fn set(&mut self, at: usize, value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ranges[at] = Some(start..self.bytes.len());
+    }
+
+    fn append_to(self, found: &mut Vec<Option<Bytes>>) {
+        let bytes = Bytes::from(self.bytes);
+        found.extend(self.ranges.into_iter().map(|range| range.map(|range| bytes.slice(range))));
+    }
 }

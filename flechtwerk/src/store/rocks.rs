@@ -2,15 +2,15 @@
 //!
 //! Data and stamp share one column family, and so each flush and each entry of the write-ahead log: whatever a
 //! kill leaves behind is the state right after some batch, with the stamp of that batch. Restored data bypasses
-//! the log; the stamp follows only when all of it lies in files.
+//! the log and is in files that are synced; the stamp follows only when all of it is there.
 //!
-//! A folder is removed by renaming it first, which is atomic: a half removed database can't be met under its name.
+//! The log is on, though not synced at every batch. It costs about a tenth of the CPU time of applying and looking
+//! up (0.2 to 0.5 s per million changes), and it is why a process that was killed finds its state current and need
+//! not restore it. If the machine crashes, the end of the log may be missing: the stamp is then an older one.
 
-use std::fs::{self, File, TryLockError};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 use rocksdb::{
@@ -18,6 +18,9 @@ use rocksdb::{
     LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
+use super::Values;
+use super::folder::Folder;
+use super::ingest::Pending;
 use crate::port::{Change, Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 /// The layout of a database; one of another layout is not reused.
@@ -90,21 +93,23 @@ impl StoreFactory for RocksStores {
             folder.remove()?;
         }
         let options = self.options();
-        let mut db = folder.open(&options)?;
         let identity = identity(id);
+        let mut db = open(&folder, &options)?;
         let found = db.get(IDENTITY).map_err(|error| folder.error("read", error))?;
         if found.as_deref() != Some(identity.as_bytes()) {
-            if found.is_some() {
+            if !is_new(&db) {
                 tracing::warn!(folder = %folder.path.display(), "the state folder is of another task or format, it is emptied");
+                drop(db);
+                folder.remove()?;
+                db = open(&folder, &options)?;
             }
-            drop(db);
-            folder.remove()?;
-            db = folder.create(&options, &identity)?;
+            put_identity(&folder, &db, &identity)?;
         }
         let stamped = db.get_pinned(STAMP).map_err(|error| folder.error("read", error))?.is_some();
         Ok(Arc::new(RocksStore {
-            stamped: AtomicBool::new(stamped),
             db: RwLock::new(Some(db)),
+            pending: Mutex::default(),
+            stamped: AtomicBool::new(stamped),
             options,
             identity,
             folder,
@@ -116,114 +121,29 @@ fn identity(id: &StoreId) -> String {
     format!("{FORMAT} {} {}", id.application_id, id.partition)
 }
 
-/// A task's folder, held for this process.
-struct Folder {
-    path: PathBuf,
-    /// Beside the folder and not in it, so that it can be held while the folder is removed.
-    lock: File,
+/// Opens the database, or creates it.
+fn open(folder: &Folder, options: &Options) -> Result<DB, StoreError> {
+    let column_family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, options.clone());
+    DB::open_cf_descriptors(options, &folder.path, [column_family]).map_err(|source| {
+        // A tool of RocksDB's own takes this lock and not ours.
+        let in_use = source.kind() == rocksdb::ErrorKind::IOError && source.as_ref().contains("lock");
+        StoreError { in_use, ..folder.error("open", source) }
+    })
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Closing is not enough: a child process that is just being started holds a copy of the descriptor.
-        if let Err(error) = self.lock.unlock() {
-            tracing::warn!(folder = %self.path.display(), %error, "the state folder could not be unlocked");
-        }
-    }
+/// True if nothing was ever written.
+fn is_new(db: &DB) -> bool {
+    db.latest_sequence_number() == 0
 }
 
-impl Folder {
-    fn lock(state_dir: &Path, id: &StoreId) -> Result<Self, StoreError> {
-        let application = &id.application_id;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let parent = state_dir.join(application);
-        if application.is_empty() || application.starts_with('.') || !application.chars().all(plain) {
-            let source = "the application id can't be the name of a folder, use letters, digits, '-', '_' and inner '.'";
-            return Err(error("use", &parent, source));
-        }
-        fs::create_dir_all(&parent).map_err(|source| error("create", &parent, source))?;
-        let path = parent.join(id.partition.to_string());
-        let lock_path = parent.join(format!("{}.lock", id.partition));
-        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(|source| error("lock", &path, source))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError { in_use: true, ..error("open", &path, IN_USE) });
-            }
-            Err(TryLockError::Error(source)) => return Err(error("lock", &path, source)),
-        }
-        let folder = Self { path, lock };
-        // What a removal that was cut short has left.
-        folder.remove_trash()?;
-        Ok(folder)
-    }
-
-    fn open(&self, options: &Options) -> Result<DB, StoreError> {
-        let column_family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, options.clone());
-        DB::open_cf_descriptors(options, &self.path, [column_family]).map_err(|source| {
-            // A tool of RocksDB's own takes this lock and not ours.
-            let in_use = source.kind() == rocksdb::ErrorKind::IOError && source.as_ref().contains("lock");
-            StoreError { in_use, ..self.error("open", source) }
-        })
-    }
-
-    /// Opens a database where there is none, and says whose it is.
-    fn create(&self, options: &Options, identity: &str) -> Result<DB, StoreError> {
-        let db = self.open(options)?;
-        db.put_opt(IDENTITY, identity, &synced()).map_err(|source| self.error("write", source))?;
-        Ok(db)
-    }
-
-    /// Removes whatever is there.
-    fn remove(&self) -> Result<(), StoreError> {
-        self.remove_trash()?;
-        match fs::rename(&self.path, self.trash()) {
-            Ok(()) => self.remove_trash(),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(self.error("remove", source)),
-        }
-    }
-
-    fn trash(&self) -> PathBuf {
-        self.path.with_extension("trash")
-    }
-
-    fn remove_trash(&self) -> Result<(), StoreError> {
-        let trash = self.trash();
-        let removed = match fs::symlink_metadata(&trash) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&trash),
-            Ok(_) => fs::remove_file(&trash),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(source),
-        };
-        removed.map_err(|source| error("remove", &trash, source))
-    }
-
-    fn error(&self, verb: &str, source: impl Into<crate::BoxError>) -> StoreError {
-        error(verb, &self.path, source)
-    }
+fn put_identity(folder: &Folder, db: &DB, identity: &str) -> Result<(), StoreError> {
+    db.put_opt(IDENTITY, identity, &synced()).map_err(|source| folder.error("write", source))
 }
 
-const IN_USE: &str = "it is in use, by another process or an earlier task of this one: give each process a state \
-                      folder of its own, or stop the other one";
-
-fn error(verb: &str, path: &Path, source: impl Into<crate::BoxError>) -> StoreError {
-    let what = format!("can't {verb} the state folder {}", path.display());
-    StoreError { what, in_use: false, source: source.into() }
-}
-
-/// Survives a crash of the machine; for the few writes that later ones rest on.
+/// Survives a crash of the machine; for the few writes that others rest on.
 fn synced() -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_sync(true);
-    options
-}
-
-/// Not in the log; lost by a kill unless flushed.
-fn unlogged() -> WriteOptions {
-    let mut options = WriteOptions::default();
-    options.disable_wal(true);
     options
 }
 
@@ -231,6 +151,7 @@ fn unlogged() -> WriteOptions {
 struct RocksStore {
     /// `None` after a wipe that failed half way. Before `folder`: it closes before the lock is let go.
     db: RwLock<Option<DB>>,
+    pending: Mutex<Pending>,
     /// There is a stamp, or may be.
     stamped: AtomicBool,
     options: Options,
@@ -250,12 +171,31 @@ impl std::ops::Deref for Open<'_> {
 }
 
 impl RocksStore {
-    fn db(&self) -> Result<Open<'_>, StoreError> {
+    /// The database, as the last batch left it.
+    fn raw(&self) -> Result<Open<'_>, StoreError> {
         let guard = self.db.read().unwrap_or_else(PoisonError::into_inner);
         if guard.is_none() {
             return Err(self.folder.error("use", "it was to be wiped and could not be opened again"));
         }
         Ok(Open(guard))
+    }
+
+    /// The database with all that was restored.
+    fn db(&self) -> Result<Open<'_>, StoreError> {
+        let db = self.raw()?;
+        let mut pending = self.pending();
+        if !pending.is_empty() {
+            self.write_pending(&db, &mut pending)?;
+        }
+        Ok(db)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_pending(&self, db: &DB, pending: &mut Pending) -> Result<(), StoreError> {
+        pending.write(db, &self.options, &self.folder.path).map_err(|source| self.write_error(source))
     }
 
     fn read_error(&self, source: rocksdb::Error) -> StoreError {
@@ -266,20 +206,11 @@ impl RocksStore {
         self.folder.error("write", source)
     }
 
-    fn batch(&self, changes: &[Change]) -> Result<WriteBatch, StoreError> {
-        let size =
-            changes.iter().map(|change| change.key.len() + change.value.as_ref().map_or(0, Bytes::len) + 12);
-        let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
-        for Change { key, value } in changes {
-            if key.first() == Some(&RESERVED) {
-                return Err(self.folder.error("write", "a key starts with the reserved byte 255"));
-            }
-            match value {
-                Some(value) => batch.put(key, value),
-                None => batch.delete(key),
-            }
+    fn check_keys(&self, changes: &[Change]) -> Result<(), StoreError> {
+        match changes.iter().any(|change| change.key.first() == Some(&RESERVED)) {
+            true => Err(self.folder.error("write", "a key starts with the reserved byte 255")),
+            false => Ok(()),
         }
-        Ok(batch)
     }
 }
 
@@ -287,12 +218,21 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 
 /// Entries in key order, without our own: those come last.
 fn entries(db: &DB) -> impl Iterator<Item = Result<Entry, rocksdb::Error>> {
-    db.iterator(IteratorMode::Start).take_while(|entry| !matches!(entry, Ok((key, _)) if key.starts_with(&[RESERVED])))
+    db.iterator(IteratorMode::Start)
+        .take_while(|entry| !matches!(entry, Ok((key, _)) if key.starts_with(&[RESERVED])))
+}
+
+/// The numbers below `len` in the order of their keys, equal keys in their own order. Neighbours in the database
+/// one after the other: that takes four tenths off the CPU time of looking up and of applying.
+fn in_key_order<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Vec<usize> {
+    let mut order: Vec<_> = (0..len).collect();
+    order.sort_by(|a, b| key(*a).cmp(key(*b)));
+    order
 }
 
 impl Store for RocksStore {
     fn stamp(&self) -> Result<Option<String>, StoreError> {
-        let stamp = self.db()?.get(STAMP).map_err(|source| self.read_error(source))?;
+        let stamp = self.raw()?.get(STAMP).map_err(|source| self.read_error(source))?;
         stamp
             .map(|stamp| String::from_utf8(stamp).map_err(|source| self.folder.error("read", source)))
             .transpose()
@@ -300,40 +240,53 @@ impl Store for RocksStore {
 
     fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
         let db = self.db()?;
-        let Some(column_family) = db.cf_handle(COLUMN_FAMILY) else {
-            return Err(self.folder.error("read", "the database has lost its column family"));
-        };
-        let mut values = Vec::new();
-        let mut ends = Vec::with_capacity(keys.len());
-        for value in db.batched_multi_get_cf(column_family, keys.iter().copied(), false) {
-            ends.push(value.map_err(|source| self.read_error(source))?.map(|value| {
-                values.extend_from_slice(&value);
-                values.len()
-            }));
+        let column_family = db.cf_handle(COLUMN_FAMILY);
+        let column_family =
+            column_family.ok_or_else(|| self.folder.error("read", "the database lost its column family"))?;
+        let order = in_key_order(keys.len(), |at| keys[at]);
+        let mut values = Values::new(keys.len());
+        let looked_up = db.batched_multi_get_cf(column_family, order.iter().map(|at| keys[*at]), true);
+        for (at, value) in order.into_iter().zip(looked_up) {
+            if let Some(value) = value.map_err(|source| self.read_error(source))? {
+                values.set(at, &value);
+            }
         }
-        super::slice_up(values, &ends, found);
+        values.append_to(found);
         Ok(())
     }
 
     fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError> {
-        let mut batch = self.batch(changes)?;
+        self.check_keys(changes)?;
+        let size =
+            changes.iter().map(|Change { key, value }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
+        let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
+        for at in in_key_order(changes.len(), |at| &changes[at].key) {
+            let Change { key, value } = &changes[at];
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
         batch.put(STAMP, stamp);
         self.stamped.store(true, Ordering::Release);
         self.db()?.write(batch).map_err(|source| self.write_error(source))
     }
 
     fn restore(&self, changes: &[Change]) -> Result<(), StoreError> {
-        let db = self.db()?;
+        self.check_keys(changes)?;
+        let db = self.raw()?;
         if self.stamped.swap(false, Ordering::AcqRel) {
             db.delete_opt(STAMP, &synced()).map_err(|source| self.write_error(source))?;
         }
-        db.write_opt(self.batch(changes)?, &unlogged()).map_err(|source| self.write_error(source))
+        let mut pending = self.pending();
+        if pending.add(changes) {
+            self.write_pending(&db, &mut pending)?;
+        }
+        Ok(())
     }
 
     fn restored(&self, stamp: &str) -> Result<(), StoreError> {
         let db = self.db()?;
-        // What was restored is in no log: it must lie in files before a log says that it is there.
-        db.flush().map_err(|source| self.write_error(source))?;
         self.stamped.store(true, Ordering::Release);
         db.put_opt(STAMP, stamp, &synced()).map_err(|source| self.write_error(source))
     }
@@ -342,9 +295,12 @@ impl Store for RocksStore {
         let mut guard = self.db.write().unwrap_or_else(PoisonError::into_inner);
         // Closing also writes; that it is about to vanish makes no difference, and the rename takes all at once.
         drop(guard.take());
+        *self.pending() = Pending::default();
         self.folder.remove()?;
-        *guard = Some(self.folder.create(&self.options, &self.identity)?);
         self.stamped.store(false, Ordering::Release);
+        let db = open(&self.folder, &self.options)?;
+        put_identity(&self.folder, &db, &self.identity)?;
+        *guard = Some(db);
         Ok(())
     }
 
@@ -355,7 +311,7 @@ impl Store for RocksStore {
     }
 
     fn size(&self) -> StoreSize {
-        let Ok(db) = self.db() else { return StoreSize::default() };
+        let Ok(db) = self.raw() else { return StoreSize::default() };
         let property = |name: &str| db.property_int_value(name).ok().flatten().unwrap_or(0);
         let own = 1 + u64::from(self.stamped.load(Ordering::Acquire));
         StoreSize {

@@ -3,6 +3,8 @@
 //! The tests that need another process start their own binary again, with themselves as the only test; the
 //! variable [`CHILD`] tells the child what to do.
 
+use std::fs;
+use std::io;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -261,7 +261,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn agrees_with_a_map(open: Open<'_>) {
     let task = id("model", 3);
     let open = std::cell::RefCell::new(open);
-    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 16, failure_persistence: None, ..Config::default() };
     let result = TestRunner::new(config).run(&steps(), |steps| {
         let mut open = open.borrow_mut();
         let mut store = open(&task, true).unwrap();

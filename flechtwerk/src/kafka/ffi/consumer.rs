@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdkafka::bindings as rd;
 
 use super::error::{self, NativeError, code};
-use super::{Entry, Handle, List, Queue, millis};
+use super::{Entry, Handle, List, Queue, millis, raw};
 use crate::port::TopicPartition;
 
 impl Handle {
@@ -62,7 +62,7 @@ impl Handle {
     ) -> Result<Vec<Entry>, NativeError> {
         let list = List::of(partitions)?;
         // SAFETY: the list lives through the call, which fills it in.
-        error::check(unsafe { rd::rd_kafka_committed(self.as_ptr(), list.as_ptr(), millis(limit)) })?;
+        error::check_number(unsafe { raw::rd_kafka_committed(self.as_ptr(), list.as_ptr(), millis(limit)) })?;
         Ok(list.entries())
     }
 

@@ -5,7 +5,7 @@ use std::ffi::NulError;
 use rdkafka::bindings as rd;
 use rdkafka::bindings::rd_kafka_resp_err_t as E;
 
-use super::text;
+use super::{raw, text};
 
 /// The codes that anybody here asks for by name.
 pub(crate) mod code {
@@ -16,6 +16,7 @@ pub(crate) mod code {
     }
 
     codes! {
+        LOCAL_DESTROY = RD_KAFKA_RESP_ERR__DESTROY,
         LOCAL_TRANSPORT = RD_KAFKA_RESP_ERR__TRANSPORT,
         LOCAL_RESOLVE = RD_KAFKA_RESP_ERR__RESOLVE,
         LOCAL_MSG_TIMED_OUT = RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
@@ -40,6 +41,7 @@ pub(crate) mod code {
         LOCAL_RETRY = RD_KAFKA_RESP_ERR__RETRY,
         LOCAL_PURGE_QUEUE = RD_KAFKA_RESP_ERR__PURGE_QUEUE,
         LOCAL_PURGE_INFLIGHT = RD_KAFKA_RESP_ERR__PURGE_INFLIGHT,
+        LOCAL_INCONSISTENT = RD_KAFKA_RESP_ERR__INCONSISTENT,
         LOCAL_FATAL = RD_KAFKA_RESP_ERR__FATAL,
         LOCAL_MAX_POLL_EXCEEDED = RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED,
         LOCAL_FENCED = RD_KAFKA_RESP_ERR__FENCED,
@@ -122,11 +124,8 @@ impl NativeError {
 
     /// The code's name, as `ILLEGAL_GENERATION` or `_TIMED_OUT`.
     pub(crate) fn name(&self) -> String {
-        // SAFETY: any integer is looked up in a table; unknown ones give a static text. Passing an integer that
-        // the enum lacks would be undefined on our side, so it is asked for through the number only if known.
-        let known = known(self.code);
-        known
-            .map_or_else(|| format!("ERR_{}", self.code), |code| text(unsafe { rd::rd_kafka_err2name(code) }))
+        // SAFETY: any integer is looked up in a table; the answer is a static string.
+        text(unsafe { raw::rd_kafka_err2name(self.code) })
     }
 }
 
@@ -136,37 +135,20 @@ impl From<NulError> for NativeError {
     }
 }
 
-/// The enum's value of a number, if librdkafka has a description for it.
-fn known(number: i32) -> Option<E> {
-    let mut table = std::ptr::null();
-    let mut count = 0;
-    // SAFETY: librdkafka sets both to its static table.
-    unsafe { rd::rd_kafka_get_err_descs(&mut table, &mut count) };
-    (0..count).find_map(|index| {
-        // SAFETY: `index` lies in the table. Its `code` is read as a number; gaps of the table are zeroed.
-        unsafe {
-            let entry = table.add(index);
-            let same = std::ptr::addr_of!((*entry).code).cast::<i32>().read() == number;
-            (same && !(*entry).name.is_null()).then(|| (*entry).code)
-        }
-    })
-}
-
 /// The error of a plain code.
 pub(super) fn check(code: E) -> Result<(), NativeError> {
     check_number(code as i32)
 }
 
-/// The error of a plain code that was read as a number.
+/// The error of a plain code that is a number, since it may lie outside of the enum.
 pub(super) fn check_number(number: i32) -> Result<(), NativeError> {
     if number == code::NO_ERROR { Ok(()) } else { Err(NativeError::new(number, describe(number))) }
 }
 
 /// librdkafka's description of a code.
 pub(crate) fn describe(number: i32) -> String {
-    // SAFETY: `known` only gives values of the enum; the answer is a static string.
-    known(number)
-        .map_or_else(|| format!("error {number}"), |code| text(unsafe { rd::rd_kafka_err2str(code) }))
+    // SAFETY: as above.
+    text(unsafe { raw::rd_kafka_err2str(number) })
 }
 
 /// Copies an error and destroys it; null is success.
@@ -186,7 +168,7 @@ pub(super) fn copy(error: *const rd::rd_kafka_error_t) -> Result<(), NativeError
     }
     // SAFETY: not null, and alive for the duration of this function.
     unsafe {
-        let number = rd::rd_kafka_error_code(error) as i32;
+        let number = raw::rd_kafka_error_code(error);
         if number == code::NO_ERROR {
             return Ok(());
         }

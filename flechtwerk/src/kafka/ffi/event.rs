@@ -6,7 +6,7 @@ use rdkafka::bindings as rd;
 
 use super::error::{NativeError, code};
 use super::list::{self, Entry};
-use super::text;
+use super::{raw, text};
 
 /// What a client has to say.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Revoke,
     /// Records that were not delivered.
     Deliveries(Vec<Delivery>),
+    /// A record that came here and not into its partition's queue.
+    Stray,
     /// Nothing of interest.
     Other,
 }
@@ -48,11 +50,11 @@ pub(super) unsafe fn take(event: *mut rd::rd_kafka_event_t) -> Event {
             rd::RD_KAFKA_EVENT_ERROR => Event::Error(NativeError {
                 fatal: rd::rd_kafka_event_error_is_fatal(event) != 0,
                 ..NativeError::new(
-                    rd::rd_kafka_event_error(event) as i32,
+                    raw::rd_kafka_event_error(event),
                     text(rd::rd_kafka_event_error_string(event)),
                 )
             }),
-            rd::RD_KAFKA_EVENT_REBALANCE => match rd::rd_kafka_event_error(event) as i32 {
+            rd::RD_KAFKA_EVENT_REBALANCE => match raw::rd_kafka_event_error(event) {
                 code::LOCAL_ASSIGN_PARTITIONS => {
                     Event::Assign(list::entries(rd::rd_kafka_event_topic_partition_list(event)))
                 }
@@ -60,6 +62,7 @@ pub(super) unsafe fn take(event: *mut rd::rd_kafka_event_t) -> Event {
                 number => Event::Error(NativeError::new(number, "the rebalance failed")),
             },
             rd::RD_KAFKA_EVENT_DR => Event::Deliveries(deliveries(event)),
+            rd::RD_KAFKA_EVENT_FETCH => Event::Stray,
             _ => Event::Other,
         };
         rd::rd_kafka_event_destroy(event);

@@ -8,7 +8,7 @@ use rdkafka::bindings as rd;
 
 use super::error::{self, NativeError, code};
 use super::watch::{self, Watch};
-use super::{millis, text};
+use super::{millis, raw, text};
 
 /// What kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Handle {
     pub(crate) fn fatal_error(&self) -> Option<NativeError> {
         let mut reason = [0; 512];
         // SAFETY: the buffer is as long as said and is NUL-terminated by the call.
-        let number = unsafe { rd::rd_kafka_fatal_error(self.rk, reason.as_mut_ptr(), reason.len()) } as i32;
+        let number = unsafe { raw::rd_kafka_fatal_error(self.rk, reason.as_mut_ptr(), reason.len()) };
         (number != code::NO_ERROR)
             .then(|| NativeError { fatal: true, ..NativeError::new(number, text(reason.as_ptr())) })
     }
@@ -98,11 +98,11 @@ impl Handle {
             let topic = topic.map_or(std::ptr::null_mut(), |name| {
                 rd::rd_kafka_topic_new(self.rk, name.as_ptr(), std::ptr::null_mut())
             });
-            let result = rd::rd_kafka_metadata(self.rk, 0, topic, &mut metadata, millis(limit));
+            let result = raw::rd_kafka_metadata(self.rk, 0, topic, &mut metadata, millis(limit));
             if !topic.is_null() {
                 rd::rd_kafka_topic_destroy(topic);
             }
-            error::check(result)?;
+            error::check_number(result)?;
             let brokers = usize::try_from((*metadata).broker_cnt).unwrap_or(0);
             rd::rd_kafka_metadata_destroy(metadata);
             Ok(brokers)
@@ -121,7 +121,7 @@ impl Handle {
         let (mut low, mut end) = (0, 0);
         // SAFETY: the out parameters live through the call.
         let result = unsafe {
-            rd::rd_kafka_query_watermark_offsets(
+            raw::rd_kafka_query_watermark_offsets(
                 self.rk,
                 topic.as_ptr(),
                 partition,
@@ -130,7 +130,7 @@ impl Handle {
                 millis(limit),
             )
         };
-        error::check(result)?;
+        error::check_number(result)?;
         Ok((low, end))
     }
 

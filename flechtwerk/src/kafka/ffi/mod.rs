@@ -13,6 +13,8 @@
 #![allow(unsafe_code)]
 
 mod admin;
+mod admin_offsets;
+mod admin_topics;
 mod consumer;
 mod error;
 mod event;
@@ -20,11 +22,13 @@ mod handle;
 mod list;
 mod produce;
 mod queue;
+mod raw;
 mod records;
 mod txn;
 mod watch;
 
-pub(crate) use admin::{Isolation, OffsetSpec, TopicSpec, TopicState};
+pub(crate) use admin_offsets::{Isolation, OffsetSpec};
+pub(crate) use admin_topics::{TopicSpec, TopicState};
 pub(crate) use error::{NativeError, code, describe};
 pub(crate) use event::{Delivery, Event};
 pub(crate) use handle::{Handle, Kind};

@@ -1,13 +1,16 @@
 //! Queues records for sending.
+//!
+//! Changelog records go the same way as outputs: `rd_kafka_produce_batch` carries no timestamps, and no longer
+//! pays where the topic's handle is given and the arguments are made once.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 use rdkafka::bindings as rd;
 use rdkafka::bindings::rd_kafka_vtype_t as V;
 
+use super::Handle;
 use super::error::{self, NativeError, code};
-use super::{Handle, text};
 use crate::glue::Outputs;
 use crate::port::ChangelogRecord;
 use crate::record::Headers;
@@ -34,59 +37,6 @@ impl Topic {
         }
         Ok(Self { topic, handle: Arc::clone(handle) })
     }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> String {
-        // SAFETY: alive.
-        text(unsafe { rd::rd_kafka_topic_name(self.topic) })
-    }
-
-    /// Queues changelog records from `from` on, all to one partition, with the tag 0. Timestamps are the
-    /// client's clock: the batch call can't carry others.
-    ///
-    /// Answers the first record that was not queued and why; those before it were, none after it was.
-    pub(crate) fn produce_batch(
-        &self,
-        partition: i32,
-        changes: &[ChangelogRecord],
-        from: usize,
-    ) -> Result<(), (usize, NativeError)> {
-        let rest = changes.get(from..).unwrap_or_default();
-        let mut messages: Vec<rd::rd_kafka_message_t> = rest
-            .iter()
-            .map(|change| rd::rd_kafka_message_t {
-                err: rd::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR,
-                rkt: std::ptr::null_mut(),
-                partition,
-                payload: change.value.as_ref().map_or(std::ptr::null_mut(), |value| void(value)),
-                len: change.value.as_ref().map_or(0, |value| value.len()),
-                key: void(&change.key),
-                key_len: change.key.len(),
-                offset: 0,
-                _private: std::ptr::null_mut(),
-            })
-            .collect();
-        let count = c_int::try_from(messages.len()).unwrap_or(c_int::MAX);
-        // SAFETY: keys and values live through the call and are copied by it; `count` messages stand there.
-        let queued = unsafe {
-            rd::rd_kafka_produce_batch(
-                self.topic,
-                partition,
-                rd::RD_KAFKA_MSG_F_COPY,
-                messages.as_mut_ptr(),
-                count,
-            )
-        };
-        if queued == count {
-            return Ok(());
-        }
-        let failed = messages.iter().enumerate().find_map(|(index, message)| {
-            // SAFETY: a live reference; read as a number, since the code may lie outside of the enum.
-            let number = unsafe { std::ptr::addr_of!(message.err).cast::<i32>().read() };
-            error::check_number(number).err().map(|error| (from + index, error))
-        });
-        failed.map_or(Ok(()), Err)
-    }
 }
 
 impl Drop for Topic {
@@ -112,6 +62,61 @@ fn part(bytes: Option<&[u8]>) -> rd::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
     }
 }
 
+/// A record to queue, borrowed.
+struct Parts<'a> {
+    topic: &'a Topic,
+    partition: i32,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    timestamp: i64,
+    headers: Option<&'a Headers>,
+    tag: usize,
+}
+
+/// The arguments of a produce call, made once: only what differs is written for each record.
+struct Call([rd::rd_kafka_vu_t; 8]);
+
+impl Call {
+    fn new() -> Self {
+        let mut call = Self([
+            vu(V::RD_KAFKA_VTYPE_MSGFLAGS),
+            vu(V::RD_KAFKA_VTYPE_RKT),
+            vu(V::RD_KAFKA_VTYPE_PARTITION),
+            vu(V::RD_KAFKA_VTYPE_KEY),
+            vu(V::RD_KAFKA_VTYPE_VALUE),
+            vu(V::RD_KAFKA_VTYPE_TIMESTAMP),
+            vu(V::RD_KAFKA_VTYPE_OPAQUE),
+            vu(V::RD_KAFKA_VTYPE_HEADERS),
+        ]);
+        call.0[0].u.i = rd::RD_KAFKA_MSG_F_COPY;
+        call
+    }
+
+    /// Queues one record.
+    fn produce(&mut self, handle: &Handle, record: &Parts<'_>) -> Result<(), NativeError> {
+        debug_assert!(std::ptr::eq(&*record.topic.handle, handle), "a topic of another client");
+        let vus = &mut self.0;
+        vus[1].u.rkt = record.topic.topic;
+        vus[2].u.i32_ = record.partition;
+        vus[3].u.mem = part(record.key);
+        vus[4].u.mem = part(record.value);
+        vus[5].u.i64_ = record.timestamp;
+        vus[6].u.ptr = record.tag as *mut c_void;
+        let headers = record.headers.map_or(std::ptr::null_mut(), native_headers);
+        vus[7].u.headers = headers;
+        let count = if headers.is_null() { 7 } else { 8 };
+        // SAFETY: all that `vus` points to lives through the call, which copies key and value. The headers are
+        // taken over if it succeeds and are ours still if not.
+        unsafe {
+            let result = error::take(rd::rd_kafka_produceva(handle.as_ptr(), vus.as_ptr(), count));
+            if result.is_err() && !headers.is_null() {
+                rd::rd_kafka_headers_destroy(headers);
+            }
+            result
+        }
+    }
+}
+
 impl Handle {
     /// Queues outputs from `from` on; the tag of each is its index + 1. `topics` are those of this client, in
     /// the order of [`crate::glue::OutputRecord::topic`].
@@ -123,43 +128,48 @@ impl Handle {
         outputs: &Outputs,
         from: usize,
     ) -> Result<(), (usize, NativeError)> {
-        // Made once; only what differs is written for each record.
-        let mut vus = [
-            vu(V::RD_KAFKA_VTYPE_MSGFLAGS),
-            vu(V::RD_KAFKA_VTYPE_RKT),
-            vu(V::RD_KAFKA_VTYPE_PARTITION),
-            vu(V::RD_KAFKA_VTYPE_KEY),
-            vu(V::RD_KAFKA_VTYPE_VALUE),
-            vu(V::RD_KAFKA_VTYPE_TIMESTAMP),
-            vu(V::RD_KAFKA_VTYPE_OPAQUE),
-            vu(V::RD_KAFKA_VTYPE_HEADERS),
-        ];
-        vus[0].u.i = rd::RD_KAFKA_MSG_F_COPY;
+        let mut call = Call::new();
         for (index, record) in outputs.records.iter().enumerate().skip(from) {
             let Some(topic) = topics.get(usize::from(record.topic)) else {
                 let text = format!("there is no output topic with index {}", record.topic);
                 return Err((index, NativeError::new(code::LOCAL_INVALID_ARG, text)));
             };
-            debug_assert!(std::ptr::eq(&*topic.handle, self), "a topic of another client");
-            vus[1].u.rkt = topic.topic;
-            vus[2].u.i32_ = record.partition.unwrap_or(UNASSIGNED);
-            vus[3].u.mem = part(record.key.as_ref().map(|range| outputs.slice(range)));
-            vus[4].u.mem = part(record.value.as_ref().map(|range| outputs.slice(range)));
-            vus[5].u.i64_ = record.timestamp;
-            vus[6].u.ptr = (index + 1) as *mut c_void;
-            let headers = native_headers(&record.headers);
-            vus[7].u.headers = headers;
-            let count = if headers.is_null() { 7 } else { 8 };
-            // SAFETY: all that `vus` points to lives through the call, which copies key and value. The headers
-            // are taken over if it succeeds and are ours still if not.
-            let result = unsafe { error::take(rd::rd_kafka_produceva(self.as_ptr(), vus.as_ptr(), count)) };
-            if let Err(error) = result {
-                if !headers.is_null() {
-                    // SAFETY: see above.
-                    unsafe { rd::rd_kafka_headers_destroy(headers) };
-                }
-                return Err((index, error));
-            }
+            let parts = Parts {
+                topic,
+                partition: record.partition.unwrap_or(UNASSIGNED),
+                key: record.key.as_ref().map(|range| outputs.slice(range)),
+                value: record.value.as_ref().map(|range| outputs.slice(range)),
+                timestamp: record.timestamp,
+                headers: Some(&record.headers),
+                tag: index + 1,
+            };
+            call.produce(self, &parts).map_err(|error| (index, error))?;
+        }
+        Ok(())
+    }
+
+    /// Queues changelog records from `from` on, all to one partition, with the tag 0.
+    ///
+    /// Answers the first record that was not queued and why.
+    pub(crate) fn produce_changes(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        changes: &[ChangelogRecord],
+        from: usize,
+    ) -> Result<(), (usize, NativeError)> {
+        let mut call = Call::new();
+        for (index, change) in changes.iter().enumerate().skip(from) {
+            let parts = Parts {
+                topic,
+                partition,
+                key: Some(&change.key),
+                value: change.value.as_deref(),
+                timestamp: change.timestamp,
+                headers: None,
+                tag: 0,
+            };
+            call.produce(self, &parts).map_err(|error| (index, error))?;
         }
         Ok(())
     }

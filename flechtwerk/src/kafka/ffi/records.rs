@@ -1,6 +1,7 @@
 //! Records out of a partition's queue, many at once.
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -37,12 +38,6 @@ impl Drop for Message {
 }
 
 impl Message {
-    fn get(&self) -> &rd::rd_kafka_message_t {
-        // SAFETY: not null and alive as long as `self`. Only fields are read through it that are valid for any
-        // message; `err` through `code`.
-        unsafe { &*self.0 }
-    }
-
     /// The error, read as a number, since a broker's code may lie outside of the enum.
     fn code(&self) -> i32 {
         // SAFETY: alive.
@@ -50,21 +45,28 @@ impl Message {
     }
 
     fn key(&self) -> Option<&[u8]> {
-        let message = self.get();
         // SAFETY: `key_len` bytes stand at a key that is not null, as long as the message lives.
-        (!message.key.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(message.key.cast::<u8>(), message.key_len) })
+        unsafe { bytes_at((*self.0).key, (*self.0).key_len) }
     }
 
     fn value(&self) -> Option<&[u8]> {
-        let message = self.get();
         // SAFETY: as above.
-        (!message.payload.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(message.payload.cast::<u8>(), message.len) })
+        unsafe { bytes_at((*self.0).payload, (*self.0).len) }
     }
 
     fn size(&self) -> usize {
-        self.get().len + self.get().key_len
+        // SAFETY: alive.
+        unsafe { (*self.0).len + (*self.0).key_len }
+    }
+
+    fn offset(&self) -> i64 {
+        // SAFETY: alive.
+        unsafe { (*self.0).offset }
+    }
+
+    fn partition(&self) -> i32 {
+        // SAFETY: alive.
+        unsafe { (*self.0).partition }
     }
 
     fn timestamp(&self) -> i64 {
@@ -103,6 +105,15 @@ impl Message {
     }
 }
 
+/// The bytes of a part of a message; null is none.
+///
+/// # Safety
+/// `length` bytes stand at a `pointer` that is not null, and live for `'a`.
+unsafe fn bytes_at<'a>(pointer: *const c_void, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: by the caller.
+    (!pointer.is_null()).then(|| unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) })
+}
+
 impl Batch {
     pub(crate) fn new(queue: Queue) -> Self {
         Self { held: VecDeque::new(), scratch: vec![std::ptr::null_mut(); CHUNK], queue }
@@ -139,30 +150,39 @@ impl Batch {
             if self.held.is_empty() && self.fill(CHUNK.min(max - taken.records)) == 0 {
                 break;
             }
-            // How many of those at hand fit: at least one, up to an event.
-            let (mut count, mut bytes) = (0, 0);
-            for message in &self.held {
-                let full = count > 0 && (taken.bytes + bytes + message.size() > max_bytes);
-                if message.code() != code::NO_ERROR || full || taken.records + count == max {
-                    break;
-                }
-                count += 1;
-                bytes += message.size();
-            }
-            if count == 0 {
-                let Some(event) = self.held.pop_front() else { break };
-                if event.code() == code::LOCAL_PARTITION_EOF {
-                    taken.end = Some(event.get().offset);
-                } else if !failed(event.error()) {
-                    break;
-                }
+            let (count, bytes) = self.fitting(&taken, max, max_bytes);
+            if count > 0 {
+                let (records, bytes) = convert(self.held.drain(..count), bytes, input, from, into);
+                taken.records += records;
+                taken.bytes += bytes;
                 continue;
             }
-            let (records, bytes) = convert(self.held.drain(..count), bytes, input, from, into);
-            taken.records += records;
-            taken.bytes += bytes;
+            let Some(event) = self.held.pop_front_if(|message| message.code() != code::NO_ERROR) else {
+                break;
+            };
+            if event.code() == code::LOCAL_PARTITION_EOF {
+                taken.end = Some(event.offset());
+            } else if !failed(event.error()) {
+                break;
+            }
         }
         taken
+    }
+
+    /// How many of the messages at hand fit beside what was taken, up to an event, and their bytes. The very
+    /// first record fits always.
+    fn fitting(&self, taken: &Taken, max: usize, max_bytes: usize) -> (usize, usize) {
+        let (mut count, mut bytes) = (0, 0);
+        for message in &self.held {
+            let (records, size) = (taken.records + count, message.size());
+            let fits = records == 0 || taken.bytes + bytes + size <= max_bytes;
+            if message.code() != code::NO_ERROR || records == max || !fits {
+                break;
+            }
+            count += 1;
+            bytes += size;
+        }
+        (count, bytes)
     }
 
     /// Takes up to `max` messages from the queue, without waiting.
@@ -193,7 +213,7 @@ fn convert(
     let first = into.len();
     let mut buffer = BytesMut::with_capacity(bytes);
     let mut lengths: Vec<(Option<usize>, Option<usize>)> = Vec::with_capacity(messages.size_hint().0);
-    for message in messages.filter(|message| message.get().offset >= from) {
+    for message in messages.filter(|message| message.offset() >= from) {
         let mut copy = |part: Option<&[u8]>| {
             part.map(|part| {
                 buffer.extend_from_slice(part);
@@ -203,8 +223,8 @@ fn convert(
         lengths.push((copy(message.key()), copy(message.value())));
         into.push(RawRecord {
             input,
-            partition: message.get().partition,
-            offset: message.get().offset,
+            partition: message.partition(),
+            offset: message.offset(),
             timestamp: message.timestamp(),
             key: None,
             value: None,

@@ -19,9 +19,8 @@ use crate::record::Headers;
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
 pub(super) fn brokers() -> String {
-    std::env::var("FLECHTWERK_TEST_BROKERS").unwrap_or_else(|_| {
-        panic!("FLECHTWERK_TEST_BROKERS is not set: start one with scripts/kafka and give its address")
-    })
+    std::env::var("FLECHTWERK_TEST_BROKERS")
+        .unwrap_or_else(|_| panic!("FLECHTWERK_TEST_BROKERS is not set: start one with scripts/kafka"))
 }
 
 pub(super) fn settings() -> ClientSettings {

@@ -1,0 +1,8 @@
+//! Checks of what types can't say, made by constant evaluation when a pipeline is compiled.
+
+mod pipeline;
+mod stage;
+mod text;
+
+pub use pipeline::{Entry, Table, check, places};
+pub use stage::{inputs_complete, key_not_null, parameter, state_taken};

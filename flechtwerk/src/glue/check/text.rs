@@ -1,0 +1,148 @@
+//! Text in constants: comparing it, and putting the message of a panic together.
+
+/// A message that is being written. What does not fit is cut.
+pub(super) struct Message {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl Message {
+    pub(super) const fn new() -> Self {
+        Message { bytes: [0; 1024], len: 0 }
+    }
+
+    pub(super) const fn add(mut self, text: &str) -> Self {
+        let text = text.as_bytes();
+        let mut n = 0;
+        while n < text.len() && self.len < self.bytes.len() {
+            self.bytes[self.len] = text[n];
+            self.len += 1;
+            n += 1;
+        }
+        self
+    }
+
+    /// Adds a name in quotes.
+    pub(super) const fn quoted(self, name: Name) -> Self {
+        let mut message = self.add("\"");
+        let mut n = 0;
+        while n < name.0.len() {
+            message = message.add(name.0[n]);
+            n += 1;
+        }
+        message.add("\"")
+    }
+
+    /// Fails the compilation, at the caller.
+    #[track_caller]
+    pub(super) const fn panic(&self) -> ! {
+        match std::str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(text) => panic!("{}", text),
+            // Cut within a character.
+            Err(_) => panic!("something is wrong here, but its description is too long"),
+        }
+    }
+}
+
+/// A name that is put together of several texts.
+#[derive(Clone, Copy)]
+pub(super) struct Name(pub(super) [&'static str; 4]);
+
+impl Name {
+    pub(super) const fn of(text: &'static str) -> Self {
+        Name([text, "", "", ""])
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.0[0].len() + self.0[1].len() + self.0[2].len() + self.0[3].len()
+    }
+
+    /// A hash (FNV-1a) that takes `.` and `_` for the same, as Kafka's metrics do.
+    pub(super) const fn hash(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        let mut part = 0;
+        while part < 4 {
+            let bytes = self.0[part].as_bytes();
+            let mut n = 0;
+            while n < bytes.len() {
+                hash = (hash ^ alike(bytes[n]) as u64).wrapping_mul(0x100_0000_01b3);
+                n += 1;
+            }
+            part += 1;
+        }
+        hash
+    }
+
+    /// Whether both are the same; `Some(false)` if they differ, but only in `.` and `_`.
+    pub(super) const fn compare(&self, other: &Name) -> Option<bool> {
+        if self.len() != other.len() {
+            return None;
+        }
+        let mut exactly = true;
+        let (mut mine, mut theirs) = ((0, 0), (0, 0));
+        loop {
+            let (a, b) = (self.next(&mut mine), other.next(&mut theirs));
+            match (a, b) {
+                (Some(a), Some(b)) if a == b => {}
+                (Some(a), Some(b)) if alike(a) == alike(b) => exactly = false,
+                (None, None) => return Some(exactly),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The byte at a place (part and index in it), which moves on.
+    const fn next(&self, place: &mut (usize, usize)) -> Option<u8> {
+        while place.0 < 4 {
+            let bytes = self.0[place.0].as_bytes();
+            if place.1 < bytes.len() {
+                place.1 += 1;
+                return Some(bytes[place.1 - 1]);
+            }
+            *place = (place.0 + 1, 0);
+        }
+        None
+    }
+}
+
+const fn alike(byte: u8) -> u8 {
+    if byte == b'.' { b'_' } else { byte }
+}
+
+/// Whether two texts are the same.
+pub(super) const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut n = 0;
+    while n < a.len() {
+        if a[n] != b[n] {
+            return false;
+        }
+        n += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_compare_whatever_their_parts() {
+        let name = Name(["demo", "-", "a.b", "-changelog"]);
+        assert_eq!(name.compare(&Name::of("demo-a.b-changelog")), Some(true));
+        assert_eq!(name.compare(&Name(["", "demo-a_b", "", "-changelog"])), Some(false));
+        assert_eq!(name.compare(&Name::of("demo-a-b-changelog")), None);
+        assert_eq!(name.compare(&Name::of("demo")), None);
+        assert_eq!(name.hash(), Name::of("demo-a_b-changelog").hash());
+        assert_ne!(name.hash(), Name::of("demo-a-b-changelog").hash());
+    }
+
+    #[test]
+    #[should_panic = "stage \"a-b\" is wrong"]
+    fn messages_are_put_together() {
+        Message::new().add("stage ").quoted(Name(["a", "-", "b", ""])).add(" is wrong").panic();
+    }
+}

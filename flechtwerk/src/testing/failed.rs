@@ -1,0 +1,60 @@
+//! Why a pipeline stopped.
+
+use std::fmt;
+
+use crate::error::BoxError;
+use crate::glue::{FailureKind, RawRecord, RecordPart, StageInfo, Trouble};
+
+/// A pipeline could not be run to its end: which stage, at which record, and why.
+#[derive(Debug)]
+pub struct Failed {
+    place: String,
+    source: Option<BoxError>,
+}
+
+impl Failed {
+    pub(super) fn at(stage: &StageInfo, record: &RawRecord, (kind, error): Trouble) -> Self {
+        let what = match kind {
+            FailureKind::Decode(RecordPart::Key) => "the key can't be decoded".into(),
+            FailureKind::Decode(RecordPart::Value) => "the value can't be decoded".into(),
+            FailureKind::User => "the function returned an error".into(),
+            FailureKind::Panic => "the code panicked".into(),
+            FailureKind::Encode { output } => {
+                let topic = stage.outputs().nth(output.into()).map_or("?", |topic| topic.name);
+                format!("a record for topic \"{topic}\" can't be encoded")
+            }
+            FailureKind::State { .. } => "the stored state can't be decoded".into(),
+            FailureKind::EncodeState => "the new state can't be encoded".into(),
+        };
+        let topic = stage.inputs.get(usize::from(record.input)).map_or("?", |topic| topic.name);
+        let place = format!(
+            "stage `{}` failed at {topic}[{}]@{}: {what}",
+            stage.name, record.partition, record.offset
+        );
+        Failed { place, source: Some(error) }
+    }
+
+    pub(super) fn output(stage: &StageInfo, fault: String) -> Self {
+        Failed { place: format!("stage `{}` failed: {fault}", stage.name), source: None }
+    }
+
+    pub(super) fn endless(rounds: usize) -> Self {
+        Failed {
+            place: format!("the pipeline did not come to rest in {rounds} rounds: does a stage feed itself?"),
+            source: None,
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, ": {source}"))
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().and_then(|source| source.source())
+    }
+}

@@ -1,0 +1,22 @@
+//! An argument that does not exist.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[derive(Input)]
+#[input(order = timestamp)]
+pub enum Any {
+    Word(Record<Words>),
+}
+
+#[transformer(inputs = [Words])]
+pub async fn count(any: Any) -> flechtwerk::Result {
+    let _ = any;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

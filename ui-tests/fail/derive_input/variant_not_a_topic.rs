@@ -1,0 +1,24 @@
+//! A variant of what is no topic.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+pub struct Text;
+
+#[derive(Input)]
+pub enum Any {
+    Word(Record<Words>),
+    Text(Record<Text>),
+}
+
+#[transformer(inputs = [Words])]
+pub async fn count(any: Any) -> flechtwerk::Result {
+    let _ = any;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

@@ -1,0 +1,21 @@
+//! A state that serde does not know.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[derive(State, Default)]
+pub struct Count {
+    n: u64,
+}
+
+#[transformer(inputs = [Words], state = Count)]
+pub async fn count(word: Record<Words>, state: &mut State<Count>) -> flechtwerk::Result {
+    state.get_or_insert_default().n += word.value.len() as u64;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

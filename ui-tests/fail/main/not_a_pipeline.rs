@@ -1,0 +1,5 @@
+//! Something that is no pipeline.
+
+pub const DEMO: &str = "demo";
+
+flechtwerk::main!(DEMO);

@@ -1,0 +1,16 @@
+//! A pipeline without a name.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words])]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let _ = word;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO: [count]);
+
+fn main() {}

@@ -1,0 +1,5 @@
+//! A pipeline without stages.
+
+flechtwerk::pipeline!(pub DEMO = "demo": []);
+
+fn main() {}

@@ -1,0 +1,5 @@
+//! A pipeline of nothing at all.
+
+flechtwerk::pipeline!();
+
+fn main() {}

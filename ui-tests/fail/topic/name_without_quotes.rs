@@ -1,0 +1,8 @@
+//! A name without quotes.
+
+use flechtwerk::prelude::*;
+
+#[topic(words, key = Utf8, value = Utf8)]
+pub struct Words;
+
+fn main() {}

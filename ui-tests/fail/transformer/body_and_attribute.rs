@@ -1,0 +1,17 @@
+//! A mistake in the attribute hides none in the body, and the other way round.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words], order = random)]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let length: u32 = word.value;
+    let _ = length;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

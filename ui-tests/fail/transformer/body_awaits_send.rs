@@ -1,0 +1,16 @@
+//! Sending has nothing to wait for.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words])]
+pub async fn count(word: Record<Words>, out: &mut Out<Words>) -> flechtwerk::Result {
+    out.send(word.key, word.value).await;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

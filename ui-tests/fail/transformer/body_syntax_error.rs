@@ -1,0 +1,17 @@
+//! A syntax error in the body is where it is.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words])]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let length = ;
+    let _ = (word, length);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}
