@@ -23,7 +23,6 @@ use self::output::{Output, count};
 use crate::Pipeline;
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
-use crate::runtime::RunError;
 use crate::settings::{Given, LogFormat, Settings, load};
 use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
 use crate::topology::Topology;
@@ -237,10 +236,7 @@ impl Session<'_> {
             }
             Err(error) => {
                 tracing::error!(pipeline = self.pipeline.name, "{error}");
-                match error {
-                    RunError::Startup(_) => REFUSED,
-                    _ => FAILED,
-                }
+                FAILED
             }
         }
     }

@@ -10,6 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::port::{Cluster, ErrorKind};
+use crate::runtime::RunError;
 use crate::startup::testing::{DEMO, FakeCluster};
 
 /// A cluster in memory, and what a run does with it.
@@ -49,7 +50,7 @@ impl Connected for FakeConnection {
         let stages = stages
             .map(|stage| (stage.names.stage.to_owned(), stage.partitions, stage.changelog_id.is_some()));
         self.launched.lock().unwrap().extend(stages);
-        self.outcome.map_err(|text| RunError::Failed(text.into()))
+        self.outcome.map_err(|text| RunError(text.into()))
     }
 }
 
