@@ -235,7 +235,11 @@ impl Session<'_> {
                 CLEAN
             }
             Err(error) => {
-                tracing::error!(pipeline = self.pipeline.name, "{error}");
+                // The one line that must not depend on what is logged, except where only programs read it.
+                match self.settings.log_format {
+                    LogFormat::Text => output.complain(&format!("error: {error}\n")),
+                    LogFormat::Json => tracing::error!(pipeline = self.pipeline.name, "{error}"),
+                }
                 FAILED
             }
         }

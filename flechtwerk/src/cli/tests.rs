@@ -226,7 +226,8 @@ fn a_run_of_one_stage_looks_at_that_stage_alone() {
 fn a_run_that_fails_is_status_1_and_one_that_may_not_start_2() {
     let mut backend = Fake::new(sound());
     backend.outcome = Err("stage `count` failed");
-    assert_eq!(call(&backend, "run --log off").status, FAILED);
+    let ended = call(&backend, "run --log off");
+    assert_eq!((ended.status, ended.err.as_str()), (FAILED, "error: stage `count` failed\n"));
     let backend = Fake::new(FakeCluster::default());
     let ended = call(&backend, "run --log off");
     assert_eq!(ended.status, REFUSED);
