@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use rdkafka::bindings as rd;
@@ -124,6 +123,12 @@ impl Batch {
         self.held.len() + self.queue.len()
     }
 
+    /// Calls nobody any more, and throws away everything that waits.
+    pub(crate) fn close(&mut self) {
+        self.queue.clear_wake();
+        self.discard();
+    }
+
     /// Throws away everything that waits.
     pub(crate) fn discard(&mut self) {
         loop {
@@ -195,10 +200,6 @@ impl Batch {
         let count = usize::try_from(count).unwrap_or(0);
         self.held.extend(self.scratch[..count].iter().map(|pointer| Message(*pointer)));
         count
-    }
-
-    pub(crate) fn handle(&self) -> &Arc<super::Handle> {
-        self.queue.handle()
     }
 }
 
