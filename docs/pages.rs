@@ -109,6 +109,7 @@ fn joined(lines: &[(usize, String)]) -> Vec<(usize, String)> {
     let mut goes_on = false;
     for (n, line) in lines {
         let text = line.trim().trim_start_matches("$ ");
+        let text = text.split_once("  # ").map_or(text, |(command, _)| command.trim_end());
         if !goes_on && (text.is_empty() || text.starts_with('#')) {
             continue;
         }
