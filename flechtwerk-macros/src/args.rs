@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Types,
     /// `SomeType`
     Type,
+    /// `Utf8`
+    Codec,
     /// `".."`
     Text,
     /// `3`
@@ -30,6 +32,7 @@ impl Kind {
         match self {
             Kind::Types => "[Topic]".into(),
             Kind::Type => "SomeType".into(),
+            Kind::Codec => "Utf8".into(),
             Kind::Text => "\"..\"".into(),
             Kind::Number => "2".into(),
             Kind::Path => "path::to::it".into(),
@@ -68,6 +71,7 @@ impl Args {
         for argument in split(tokens) {
             // Which argument this is, or was probably meant to be.
             let mut meant = String::new();
+            let words: Vec<String> = argument.clone().into_iter().map(|token| token.to_string()).collect();
             match (|stream: ParseStream<'_>| parse_one(stream, spec, macro_name, &mut meant)).parse2(argument)
             {
                 Ok((key, Value::Path(path))) if key == "crate" => args.krate = path,
@@ -77,6 +81,7 @@ impl Args {
                 Ok(value) => args.values.push(value),
                 Err(error) => {
                     args.broken.push(meant);
+                    args.broken.extend(words);
                     errors.push(error);
                 }
             }
@@ -146,10 +151,16 @@ fn parse_one(
     if !stream.peek(Ident::peek_any) {
         let rest: TokenStream = stream.parse()?;
         let shown = written(&rest);
-        return Err(Error::new_spanned(
-            rest,
-            format!("arguments of `{macro_name}` are `name = value`, not `{shown}`"),
-        ));
+        // A list can only be the one argument that is a list.
+        let list = spec.iter().find(|(_, kind)| *kind == Kind::Types).filter(|_| shown.starts_with('['));
+        let mend = match list {
+            Some((name, _)) => {
+                *meant = (*name).to_owned();
+                format!("the argument lacks its name: `{name} = {shown}`")
+            }
+            None => format!("arguments of `{macro_name}` are `name = value`, not `{shown}`"),
+        };
+        return Err(Error::new_spanned(rest, mend));
     }
     let key = stream.call(Ident::parse_any)?;
     let name = key.to_string();
@@ -181,6 +192,11 @@ fn parse_one(
     let rest = stream.fork().parse::<TokenStream>()?;
     match parse_value(stream, kind) {
         Ok(value) if stream.is_empty() => Ok((key, value)),
+        Ok(_) if stream.peek(Ident::peek_any) && stream.peek2(Token![=]) => {
+            let next = stream.call(Ident::parse_any)?;
+            stream.parse::<TokenStream>()?;
+            Err(Error::new(next.span(), format!("a comma is missing in front of `{next}`")))
+        }
         _ => {
             stream.parse::<TokenStream>()?;
             let mend = match kind {
@@ -188,6 +204,7 @@ fn parse_one(
                     format!("`{name}` is a list: `{name} = [{}]`", written(&rest))
                 }
                 Kind::Types => format!("`{name}` is a list of topics: `{name} = [One, Another]`"),
+                Kind::Codec => format!("`{name}` is a codec: `{name} = Utf8`"),
                 Kind::Type => format!("`{name}` is a type: `{name} = SomeType`"),
                 Kind::Text => format!("`{name}` is a text: `{name} = \"..\"`"),
                 Kind::Number => format!("`{name}` is a number: `{name} = 2`"),
@@ -210,7 +227,7 @@ fn parse_value(stream: ParseStream<'_>, kind: Kind) -> Result<Value> {
             let types = content.parse_terminated(Type::parse, Token![,])?;
             Value::Types(types.into_iter().collect(), brackets.span.join())
         }
-        Kind::Type => Value::Type(stream.parse()?),
+        Kind::Type | Kind::Codec => Value::Type(stream.parse()?),
         Kind::Text => Value::Text(stream.parse()?),
         Kind::Number => Value::Number(stream.parse()?),
         Kind::Path => Value::Path(stream.call(Path::parse_mod_style)?),

@@ -28,6 +28,14 @@ impl Errors {
         self.push(Error::new(span, message));
     }
 
+    /// Takes the last mistake out, as a `compile_error!`.
+    pub(crate) fn take_one(&mut self) -> TokenStream {
+        let mut all: Vec<Error> = self.0.take().into_iter().flatten().collect();
+        let one = all.pop();
+        all.into_iter().for_each(|error| self.push(error));
+        one.map(|error| error.to_compile_error()).unwrap_or_default()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -42,10 +50,15 @@ impl Errors {
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
-        .map(|known| (distance(word, known), known))
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .map(|known| (distance(word, known), known.len() - common(word, known), known))
+        .filter(|(distance, _, known)| *distance <= known.len().div_ceil(3))
         .min()
-        .map(|(_, known)| known)
+        .map(|(_, _, known)| known)
+}
+
+/// How many letters are the same at the front.
+fn common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
 /// How many letters must be added, removed or changed (Levenshtein).
@@ -70,7 +83,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        let known = ["inputs", "state", "name", "key"];
+        let known = ["inputs", "start", "state", "name", "key"];
         assert_eq!(nearest("input", known), Some("inputs"));
         assert_eq!(nearest("stat", known), Some("state"));
         assert_eq!(nearest("kye", known), None);

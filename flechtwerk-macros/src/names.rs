@@ -37,8 +37,7 @@ pub(crate) fn check_topic(name: &LitStr, errors: &mut Errors) {
 /// Checks a name from which the names of a group and a changelog are made.
 pub(crate) fn check_part(what: &str, name: &LitStr, errors: &mut Errors) {
     if let Some(fault) = fault(what, &name.value(), LONGEST - CHANGELOG.len()) {
-        errors
-            .at(name, format!("{fault}; the stage's consumer group and changelog topic are named after it"));
+        errors.at(name, format!("{fault}; consumer groups and changelog topics are named after it"));
     }
 }
 

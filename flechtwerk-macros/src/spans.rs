@@ -33,27 +33,33 @@ pub(crate) fn shown_at(tokens: TokenStream, span: Span) -> TokenStream {
         .collect()
 }
 
-/// The call `function arguments`, shown as the whole of `subject`. `arguments` is whatever may follow a path.
+/// The call `function generics arguments`, shown as the whole of `subject`. In `generics` there may be tokens of the
+/// user's, which stay where they are.
 pub(crate) fn call_shown_as(
     subject: impl ToTokens,
     function: TokenStream,
+    generics: TokenStream,
     arguments: TokenStream,
 ) -> TokenStream {
     let (first, last) = ends(subject);
-    let mut tokens: Vec<TokenTree> = shown_at(function, first).into_iter().chain(arguments).collect();
-    if let Some(end) = tokens.last_mut() {
+    let mut path: Vec<TokenTree> = shown_at(function, first).into_iter().chain(generics).collect();
+    if let Some(end) = path.last_mut() {
         end.set_span(end.span().located_at(last));
     }
-    tokens.into_iter().collect()
+    path.into_iter().chain(shown_at(arguments, last)).collect()
 }
 
 /// The type alias `alias`, shown as the whole of the type that it stands for.
 pub(crate) fn alias_shown_as(subject: &Type, glue: &TokenStream, alias: &Ident) -> TokenStream {
+    passed_shown_as(subject, shown_at(quote!(#alias as #glue::Same), ends(subject).0), "T")
+}
+
+/// `<projection>::name`, which passes a type on, shown as the whole of `subject`.
+pub(crate) fn passed_shown_as(subject: &Type, projection: TokenStream, name: &str) -> TokenStream {
     let (first, last) = ends(subject);
     let open = quote_spanned!(first=> <);
-    let end = quote_spanned!(last=> T);
-    let inside = shown_at(quote!(#alias as #glue::Same), first);
-    quote!(#open #inside>::#end)
+    let end = Ident::new(name, last);
+    quote!(#open #projection>::#end)
 }
 
 /// Tokens as a person would write them.
@@ -85,6 +91,9 @@ fn write(tokens: TokenStream, text: &mut String) {
                 text.push(punct.as_char());
                 match punct.as_char() {
                     ',' | ';' | '=' | '+' => text.push(' '),
+                    ':' if punct.spacing() == proc_macro2::Spacing::Alone && !text.ends_with("::") => {
+                        text.push(' ');
+                    }
                     _ => {}
                 }
             }
@@ -108,6 +117,7 @@ mod tests {
             "Record<Words>",
             "&mut State<Count>",
             "&'a [u8; 4]",
+            "word: Record<a::b::Words>",
             "Json<Vec<(u8, String)>>",
             "a::B<dyn C + D>",
         ] {

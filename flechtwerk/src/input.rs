@@ -10,9 +10,12 @@ use crate::topic::Topic;
     label = "not an input",
     note = "the first parameter is the input, by value: `Record<SomeTopic>`, or for several topics an enum with `#[derive(Input)]`"
 )]
-pub trait Input: Sized + Send + 'static {
+pub trait Input: Sized + 'static {
     #[doc(hidden)]
     const TOPICS: &'static [&'static TopicInfo];
+    /// Zero, unless an error in the type's definition was reported.
+    #[doc(hidden)]
+    const PROOF: usize = 0;
 }
 
 impl<T: Topic> Input for Record<T> {

@@ -2,24 +2,40 @@
 
 pub mod codec;
 mod error;
-#[allow(dead_code)]
 mod format;
 mod input;
 mod out;
 mod param;
 mod partitioner;
 mod pipeline;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod port;
 pub mod prelude;
 pub mod record;
 mod state;
-#[cfg(feature = "kafka")]
-#[allow(dead_code, unused_imports)]
-mod store;
 pub mod testing;
 mod topic;
+
+#[cfg(feature = "kafka")]
+mod cli;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(feature = "kafka")]
+mod naming;
+#[cfg(feature = "kafka")]
+mod observe;
+#[cfg(feature = "kafka")]
+mod port;
+#[cfg(feature = "kafka")]
+mod runtime;
+#[cfg(feature = "kafka")]
+mod settings;
+#[cfg(feature = "kafka")]
+mod startup;
+#[cfg(feature = "kafka")]
+mod store;
+#[cfg(feature = "kafka")]
+mod task;
+#[cfg(feature = "kafka")]
+mod topology;
 
 #[doc(hidden)]
 pub mod glue;

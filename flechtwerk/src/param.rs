@@ -177,14 +177,26 @@ impl<P: SlotPart> SlotParts for P {
     }
 }
 
-impl<P: SlotPart> Slot for P {
-    type Parts = P;
+impl<S: StateValue> Slot for State<S> {
+    type Parts = Self;
 
-    fn from_parts(parts: P) -> P {
+    fn from_parts(parts: Self) -> Self {
         parts
     }
 
-    fn parts(&mut self) -> &mut P {
+    fn parts(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl<T: Topic> Slot for Out<T> {
+    type Parts = Self;
+
+    fn from_parts(parts: Self) -> Self {
+        parts
+    }
+
+    fn parts(&mut self) -> &mut Self {
         self
     }
 }

@@ -1,14 +1,14 @@
 //! `#[derive(Input)]`: an enum with one variant for each topic that a stage reads.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DataEnum, DeriveInput, Fields, Path};
 
 use super::derive_args;
 use crate::errors::Errors;
 use crate::item::cfgs;
-use crate::spans::written;
+use crate::spans::{call_shown_as, written};
 
 pub(crate) fn input(item: TokenStream) -> TokenStream {
     let declared: DeriveInput = match syn::parse2(item) {
@@ -60,24 +60,31 @@ pub(crate) fn input(item: TokenStream) -> TokenStream {
             };
         };
     }
-    let (accepts, topics): (Vec<_>, Vec<_>) = arms.into_iter().unzip();
+    let accepts = arms.iter().map(|arm| &arm.accept);
+    let topics = arms.iter().map(|arm| &arm.topic);
+    let proofs = arms.iter().map(|arm| &arm.proof);
     quote! {
         const _: () = {
             #(#accepts)*
             impl #krate::glue::Input for #ident {
                 const TOPICS: &'static [&'static #krate::glue::TopicInfo] = &[#(#topics),*];
+                const PROOF: usize = #krate::glue::proofs(&[#(#proofs),*]);
             }
         };
     }
 }
 
-/// For each variant, what makes it of a record, and its topic.
-fn variants(
-    ident: &syn::Ident,
-    declared: &DataEnum,
-    krate: &Path,
-    errors: &mut Errors,
-) -> Vec<(TokenStream, TokenStream)> {
+/// What was generated for a variant.
+struct Variant {
+    /// How it is made of a record.
+    accept: TokenStream,
+    topic: TokenStream,
+    /// The constant that is an error if the variant holds no record.
+    proof: TokenStream,
+}
+
+/// One for each variant without a mistake.
+fn variants(ident: &syn::Ident, declared: &DataEnum, krate: &Path, errors: &mut Errors) -> Vec<Variant> {
     if declared.variants.is_empty() {
         errors.at(ident, "an input has one variant for each topic: `Order(Record<Orders>)`");
     }
@@ -109,16 +116,38 @@ fn variants(
         }
         seen.push(ty);
         let cfgs = cfgs(&variant.attrs);
+        // Named at the enum's name: what rustc suggests about an unknown type in the enum it then suggests about these
+        // as well, takes all for one error, and shows it once.
+        let n = arms.len();
+        let checked = format_ident!("__checked{n}", span = ident.span());
+        let record = format_ident!("__R{n}", span = ident.span());
+        // What rustc compares to tell implementations apart must not be a projection.
+        let given = format_ident!("__G{n}", span = ident.span());
+        let proof = format_ident!("__PROOF{n}");
+        let check = call_shown_as(ty, quote!(#krate::glue::variant), quote!(::<#ty>), quote!(()));
         let accept = quote_spanned! {ty.span()=>
             #(#cfgs)*
-            impl #krate::glue::Accepts<#ty> for #ident {
+            const fn #checked() -> usize {
+                #check
+            }
+            #(#cfgs)*
+            const #proof: usize = #checked();
+            #(#cfgs)*
+            type #record = <#ty as #krate::glue::CheckedBy<#proof>>::It;
+            #(#cfgs)*
+            type #given = #ty;
+            #(#cfgs)*
+            impl #krate::glue::Accepts<#given> for #ident {
                 fn accept(raw: &#krate::glue::RawRecord) -> ::core::result::Result<Self, #krate::glue::Trouble> {
-                    <#ty as #krate::glue::IsRecord>::accept(raw).map(#ident::#name)
+                    <#record as #krate::glue::IsRecord>::accept(raw).map(#ident::#name)
                 }
             }
         };
-        let topic = quote_spanned!(ty.span()=> #(#cfgs)* <#ty as #krate::glue::IsRecord>::INFO);
-        arms.push((accept, topic));
+        arms.push(Variant {
+            accept,
+            topic: quote!(#(#cfgs)* <#record as #krate::glue::IsRecord>::INFO),
+            proof: quote!(#(#cfgs)* #proof),
+        });
     }
     arms
 }

@@ -57,6 +57,14 @@ fn parse(stream: ParseStream<'_>) -> Result<Declared> {
     Ok(Declared { attributes, visibility, ident, name, stages })
 }
 
+/// What the parser says, and how it should be.
+fn with_example(error: Error) -> Error {
+    match error.to_string() {
+        text if text.contains(EXAMPLE) => error,
+        text => Error::new(error.span(), format!("{text}; a pipeline is written {EXAMPLE}")),
+    }
+}
+
 /// The first two tokens are `@` and the path of the crate.
 pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().skip(1);
@@ -64,7 +72,7 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let glue = quote!(#krate::glue);
     let declared = match parse.parse2(tokens.collect()) {
         Ok(declared) => declared,
-        Err(error) => return error.into_compile_error(),
+        Err(error) => return with_example(error).into_compile_error(),
     };
     let mut errors = Errors::default();
     names::check_part("a pipeline's name", &declared.name, &mut errors);

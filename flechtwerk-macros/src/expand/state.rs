@@ -29,6 +29,13 @@ pub(crate) fn state(item: TokenStream) -> TokenStream {
             1
         }
     });
+    if let Some(lifetime) = declared.generics.lifetimes().next() {
+        errors.at(
+            lifetime,
+            "a state owns all it holds, since it is stored and read back: it can't have a lifetime",
+        );
+        return errors.to_tokens();
+    }
     let krate = &args.krate;
     let ident = &declared.ident;
     let name = ident.unraw().to_string();

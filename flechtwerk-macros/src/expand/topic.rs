@@ -1,7 +1,7 @@
 //! `#[topic("name", key = Codec, value = Codec)]`.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::quote;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Fields, ItemStruct, LitStr};
 
@@ -9,14 +9,14 @@ use crate::args::{Args, Kind};
 use crate::errors::Errors;
 use crate::item::cfgs;
 use crate::names;
-use crate::spans::written;
+use crate::spans::{call_shown_as, written};
 
 const EXAMPLE: &str = "`#[topic(\"words\", key = Utf8, value = Utf8)]`";
 
 pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let (name, rest) = split_name(arguments, &mut errors);
-    let args = Args::parse(rest, &[("key", Kind::Type), ("value", Kind::Type)], "topic", &mut errors);
+    let args = Args::parse(rest, &[("key", Kind::Codec), ("value", Kind::Codec)], "topic", &mut errors);
     let Ok(declared) = syn::parse2::<ItemStruct>(item.clone()) else {
         let first =
             item.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
@@ -40,18 +40,30 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
             "a topic can't be generic, since it has one name in Kafka: declare one topic for each type",
         );
     }
-    let mut codec = |part: &str| match args.ty(part) {
-        Some(ty) => (quote!(#ty), written(ty)),
-        None if args.mentions(part) => (unknown("this topic's attribute has a mistake"), String::new()),
-        None => {
+    let krate = &args.krate;
+    for part in ["key", "value"] {
+        if !args.mentions(part) {
             let message =
                 format!("a topic says how its {part}s are written: add `{part} = Utf8`, or another codec");
             errors.span(Span::call_site(), message);
-            (unknown("this topic's attribute has a mistake"), String::new())
         }
+    }
+    // A codec that is missing or has a mistake is an error found above. As the value of the proof it makes the codec an
+    // error that rustc knows to be reported, so that nothing which uses it is an error as well.
+    let broken = (args.ty("key").is_none() || args.ty("value").is_none()).then(|| {
+        let error = errors.take_one();
+        quote!(const __BROKEN: usize = #error;)
+    });
+    let codec = |part: &str, proof: Ident| match args.ty(part) {
+        Some(ty) => {
+            let check = call_shown_as(ty, quote!(#krate::glue::codec), quote!(::<#ty>), quote!(()));
+            let check = quote!(const #proof: usize = #check;);
+            (check, quote!(<#ty as #krate::glue::CheckedBy<#proof>>::It), written(ty))
+        }
+        None => (TokenStream::new(), quote!(<() as #krate::glue::CheckedBy<__BROKEN>>::It), String::new()),
     };
-    let ((key, key_text), (value, value_text)) = (codec("key"), codec("value"));
-    let krate = &args.krate;
+    let (key_check, key, key_text) = codec("key", format_ident!("__KEY"));
+    let (value_check, value, value_text) = codec("value", format_ident!("__VALUE"));
     let ident = &declared.ident;
     let id = ident.unraw().to_string();
     let cfgs = cfgs(&declared.attrs);
@@ -66,6 +78,9 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
         #errors_found
         #(#cfgs)*
         const _: () = {
+            #broken
+            #key_check
+            #value_check
             impl #of #krate::glue::Topic for #ident #types {
                 type KeyCodec = #key;
                 type ValueCodec = #value;
@@ -80,11 +95,6 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
             }
         };
     }
-}
-
-/// A type that rustc takes for an error already reported, so that nothing which uses it is one as well.
-fn unknown(_: &str) -> TokenStream {
-    quote!(Bytes)
 }
 
 /// The name comes first and without a key.
@@ -106,7 +116,15 @@ fn split_name(arguments: TokenStream, errors: &mut Errors) -> (String, TokenStre
             }
         },
         None => {
-            errors.span(Span::call_site(), format!("a topic has a name, and it comes first: {EXAMPLE}"));
+            let mut ahead = tokens.clone();
+            match (ahead.next(), ahead.next()) {
+                (Some(TokenTree::Ident(word)), Some(TokenTree::Punct(comma))) if comma.as_char() == ',' => {
+                    errors.span(word.span(), format!("a topic's name is a text, in quotes: `\"{word}\"`"));
+                    tokens.next();
+                }
+                _ => errors
+                    .span(Span::call_site(), format!("a topic has a name, and it comes first: {EXAMPLE}")),
+            }
             String::new()
         }
     };

@@ -12,7 +12,7 @@ use syn::ext::IdentExt;
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Stage};
-use crate::spans::{alias_shown_as, call_shown_as, shown_at, written};
+use crate::spans::{alias_shown_as, call_shown_as, ends, passed_shown_as, shown_at, written};
 
 pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
@@ -130,12 +130,12 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
         .enumerate()
         .map(|(n, ty)| Slot {
             ty,
-            alias: format_ident!("__P{}", n + 1),
+            alias: format_ident!("__P{}", n + 1, span = name.span()),
             table: format_ident!("__V{}", n + 1),
             field: format_ident!("p{}", n + 1),
         })
         .collect();
-    let input_tables = input_tables(stage, glue);
+    let input_tables = input_tables(stage, name, glue);
     let slot_tables = slot_tables(stage, &slots, glue);
     let checks = checks(stage, &slots, glue);
     let info = stage_info(stage, &function_text, glue);
@@ -145,7 +145,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     });
     let key = key(stage, glue);
     let call = call(stage, name, &slots, glue);
-    let input = alias_shown_as(&stage.input, glue, &format_ident!("__Input"));
+    let input = alias_shown_as(&stage.input, glue, &format_ident!("__Input", span = name.span()));
     let (fields, tables): (Vec<_>, Vec<_>) = slots.iter().map(|slot| (&slot.field, &slot.table)).unzip();
     let types = slots.iter().map(|slot| alias_shown_as(slot.ty, glue, &slot.alias));
     quote! {
@@ -194,8 +194,10 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
 }
 
 /// The type of the input, and one table for each topic in `inputs`.
-fn input_tables(stage: &Stage, glue: &TokenStream) -> TokenStream {
-    let alias = format_ident!("__Input");
+fn input_tables(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
+    // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
+    // suggests about them as well, takes all for one error, and shows it once.
+    let alias = format_ident!("__Input", span = name.span());
     let ty = &stage.input;
     let input = alias_shown_as(ty, glue, &alias);
     // State belongs to the bytes of a key, so they must mean the same in all inputs.
@@ -208,12 +210,20 @@ fn input_tables(stage: &Stage, glue: &TokenStream) -> TokenStream {
             first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
             _ => quote!(#glue::AnyKey),
         };
-        let make = call_shown_as(topic, quote!(#glue::input::<#input, #topic, #like>), quote!(()));
+        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::CheckedBy<__CHECKED>), "It");
+        let make =
+            call_shown_as(topic, quote!(#glue::input), quote!(::<#input, #topic_type, #like>), quote!(()));
         tables.push(quote!(const #table: #glue::InputVt<#alias> = #make;));
         infos.push(quote!(#table.info));
     }
+    let checked = format_ident!("__checked", span = name.span());
+    let check = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
     quote! {
-        type #alias = #ty;
+        const fn #checked() -> usize {
+            #check
+        }
+        const __CHECKED: usize = #checked();
+        type #alias = <#ty as #glue::CheckedBy<__CHECKED>>::It;
         #(#tables)*
         const __INPUTS: &[&#glue::TopicInfo] = &[#(#infos),*];
     }
@@ -228,7 +238,7 @@ fn slot_tables(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenSt
     let tables = slots.iter().map(|slot| {
         let Slot { ty, alias, table, .. } = slot;
         let shown = alias_shown_as(ty, glue, alias);
-        let make = call_shown_as(ty, quote!(#glue::slot::<#shown, #declared>), quote!(()));
+        let make = call_shown_as(ty, quote!(#glue::slot), quote!(::<#shown, #declared>), quote!(()));
         quote! {
             type #alias = #ty;
             const #table: #glue::SlotVt<#alias> = #make;
@@ -247,19 +257,24 @@ fn checks(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream 
     let mut calls = vec![];
     let text = written(&stage.input);
     let arguments = quote!((#text, __INPUTS, __T0.takes));
-    calls.push(call_shown_as(&stage.input, quote!(#glue::inputs_complete), arguments));
+    calls.push(call_shown_as(&stage.input, quote!(#glue::inputs_complete), quote!(), arguments));
     if let Some(state) = &stage.state {
         let text = written(state);
-        calls.push(call_shown_as(state, quote!(#glue::state_taken), quote!((#text, &__PARTS))));
+        calls.push(call_shown_as(state, quote!(#glue::state_taken), quote!(), quote!((#text, &__PARTS))));
         if stage.key.is_none() {
             for (n, topic) in stage.inputs.iter().enumerate() {
                 let table = format_ident!("__T{n}");
-                calls.push(call_shown_as(topic, quote!(#glue::key_not_null), quote!((#table.info))));
+                calls.push(call_shown_as(
+                    topic,
+                    quote!(#glue::key_not_null),
+                    quote!(),
+                    quote!((#table.info)),
+                ));
             }
         }
     }
     for (n, slot) in slots.iter().enumerate() {
-        calls.push(call_shown_as(slot.ty, quote!(#glue::parameter), quote!((__PARAMETERS, #n))));
+        calls.push(call_shown_as(slot.ty, quote!(#glue::parameter), quote!(), quote!((__PARAMETERS, #n))));
     }
     quote!(#(const _: () = #calls;)*)
 }
@@ -290,7 +305,8 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
 fn key(stage: &Stage, glue: &TokenStream) -> TokenStream {
     let body = match &stage.key {
         Some(path) => {
-            let compute = call_shown_as(path, quote!(#glue::key), quote!((#path, &input)));
+            let generics = shown_at(quote!(::<__Input, _>), ends(path).0);
+            let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
             quote! {
                 let input = <Self as #glue::Stage>::decode(raw)?.input;
                 #compute
@@ -311,7 +327,7 @@ fn call(stage: &Stage, name: &Ident, slots: &[Slot<'_>], glue: &TokenStream) -> 
     let fields = slots.iter().map(|slot| &slot.field);
     let returns = &stage.returns;
     let called = quote_spanned!(span=> #name(taken.input #(, &mut slots.#fields)*));
-    let outcome = call_shown_as(returns, quote!(#glue::outcome::<#returns>), quote!((returned)));
+    let outcome = call_shown_as(returns, quote!(#glue::outcome), quote!(::<#returns>), quote!((returned)));
     let future = shown_at(
         quote!(#glue::Future<Output = ::core::result::Result<(), #glue::BoxError>> + #glue::Send),
         span,

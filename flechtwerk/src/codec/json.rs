@@ -36,8 +36,20 @@ use crate::error::{BoxError, CodecError};
 #[derive(Debug)]
 pub struct Json<T>(PhantomData<T>, Infallible);
 
+/// What can be the `T` of a `Json<T>`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be written as JSON and read back",
+    label = "lacks `Serialize` or `Deserialize`",
+    note = "add `#[derive(Serialize, Deserialize)]` to `{Self}`, and see that every field has both; \
+            a type that borrows, or that can't go to another thread, can't be used"
+)]
+pub trait JsonItem: Serialize + DeserializeOwned + Send + 'static {}
+
 #[diagnostic::do_not_recommend]
-impl<T: Serialize + DeserializeOwned + Send + 'static> Codec for Json<T> {
+impl<T: Serialize + DeserializeOwned + Send + 'static> JsonItem for T {}
+
+impl<T: JsonItem> Codec for Json<T> {
     type Item = T;
 
     fn encode(item: &T, into: &mut Vec<u8>) -> Result<(), BoxError> {

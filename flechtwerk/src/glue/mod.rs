@@ -37,11 +37,5 @@ pub fn run(pipeline: &Pipeline) -> ExitCode {
 /// What `main!` calls.
 #[cfg(feature = "kafka")]
 pub fn run(pipeline: &Pipeline) -> ExitCode {
-    for stage in pipeline.stages {
-        let info = stage.info();
-        let inputs: Vec<_> = info.inputs.iter().map(|topic| topic.name).collect();
-        let outputs: Vec<_> = info.outputs().map(|topic| topic.name).collect();
-        println!("{}: {} -> {}", info.name, inputs.join(", "), outputs.join(", "));
-    }
-    ExitCode::from(2)
+    crate::cli::run(pipeline)
 }

@@ -11,8 +11,9 @@ use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
 };
 use super::{StateChange, TopicInfo};
+use crate::codec::Codec;
 use crate::error::BoxError;
-use crate::input::Accepts;
+use crate::input::{Accepts, Input, IsRecord};
 use crate::out::Buffer;
 use crate::param::{Slot, SlotParts};
 use crate::record::Record;
@@ -177,7 +178,7 @@ pub struct InputVt<I> {
 }
 
 /// Makes the table of an input topic; `D` is what its keys must be like.
-pub const fn input<I: Accepts<Record<T>>, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
+pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
     InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
 }
 
@@ -200,6 +201,37 @@ impl<T: Topic<KeyCodec: SameKey<C>>, C> KeyLike<KeyOf<T>> for C {}
 )]
 pub trait SameKey<C> {}
 impl<C> SameKey<C> for C {}
+
+/// Proof that something was checked: [`CheckedBy`] passes a type on only if the constant could be computed. A constant
+/// whose own types don't fit is an error once; what depends on it is then an error already reported, and rustc says no
+/// more about it.
+pub const fn codec<C: Codec>() -> usize {
+    0
+}
+
+/// Proof that a type can be the first parameter.
+pub const fn input_type<I: Input>() -> usize {
+    I::PROOF
+}
+
+/// Proof that a variant of an input holds a record.
+pub const fn variant<R: IsRecord>() -> usize {
+    0
+}
+
+/// Proof of all of these.
+pub const fn proofs(_: &[usize]) -> usize {
+    0
+}
+
+/// Passes `Self` on.
+pub trait CheckedBy<const PROOF: usize> {
+    type It;
+}
+
+impl<T> CheckedBy<0> for T {
+    type It = T;
+}
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
 pub trait Same {

@@ -96,9 +96,19 @@ pub(crate) trait Producer: Send {
     /// Queues all outputs; drains and repeats when the queue is full.
     fn produce(&mut self, outputs: &Outputs, topics: &[Arc<str>]) -> Result<(), BrokerError>;
     /// Queues changelog records, all to one partition of one topic.
-    fn produce_changelog(&mut self, topic: &Arc<str>, partition: i32, changes: &[ChangelogRecord]) -> Result<(), BrokerError>;
+    fn produce_changelog(
+        &mut self,
+        topic: &Arc<str>,
+        partition: i32,
+        changes: &[ChangelogRecord],
+    ) -> Result<(), BrokerError>;
     /// Adds the input positions to the transaction with the group metadata read afresh.
-    fn send_offsets(&mut self, offsets: &[OffsetCommit], group: &dyn Group, limit: Duration) -> Result<(), BrokerError>;
+    fn send_offsets(
+        &mut self,
+        offsets: &[OffsetCommit],
+        group: &dyn Group,
+        limit: Duration,
+    ) -> Result<(), BrokerError>;
     /// One slice of the commit: `TimedOut` or `Retriable` means the same call again.
     fn commit(&mut self, slice: Duration) -> Result<(), BrokerError>;
     /// Aborts, in slices, draining events between them, at most `limit` long.
@@ -143,7 +153,11 @@ pub(crate) enum GroupEvent {
 pub(crate) trait Group: Send + Sync {
     /// The committed offsets and their metadata, stable ones only: while they are unstable this answers
     /// `Retriable` or `TimedOut`.
-    fn committed(&self, partitions: &[TopicPartition], limit: Duration) -> Result<Vec<Committed>, BrokerError>;
+    fn committed(
+        &self,
+        partitions: &[TopicPartition],
+        limit: Duration,
+    ) -> Result<Vec<Committed>, BrokerError>;
     /// Opaque: the adapter's own producer reads the metadata from it.
     fn as_any(&self) -> &dyn std::any::Any;
     /// Leaves the group (a static member too, unless `stay`) and stops polling; at most `limit` long.
@@ -166,7 +180,13 @@ pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 /// stage instance; partitions come and go one by one without disturbing each other.
 pub(crate) trait Reader: Send + Sync {
     /// Starts reading at `offset`. `input` is copied into the records. `wake` may be called at any time.
-    fn open(&self, at: &TopicPartition, input: u16, offset: i64, wake: Wake) -> Result<Box<dyn Queue>, BrokerError>;
+    fn open(
+        &self,
+        at: &TopicPartition,
+        input: u16,
+        offset: i64,
+        wake: Wake,
+    ) -> Result<Box<dyn Queue>, BrokerError>;
     /// Low watermark, last stable offset and high watermark, asked of the broker.
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
     /// Connects to the brokers of these topics ahead of need.
@@ -188,7 +208,8 @@ pub(crate) struct Taken {
 /// One partition being read. Dropping it stops the reading.
 pub(crate) trait Queue: Send {
     /// Takes what is there, at most `max` records and about `max_bytes`; never blocks; callable from async code.
-    fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>) -> Result<Taken, BrokerError>;
+    fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>)
+    -> Result<Taken, BrokerError>;
     /// Records waiting, roughly.
     fn waiting(&self) -> usize;
 }
@@ -220,19 +241,57 @@ pub(crate) trait Cluster: Send + Sync {
     /// Number of brokers; the cheapest question that shows that the cluster answers.
     fn brokers(&self, limit: Duration) -> Result<usize, BrokerError>;
     /// Describes the topics that exist; those that don't are absent from the answer.
-    fn topics(&self, names: &[Arc<str>], limit: Duration) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError>;
+    fn topics(
+        &self,
+        names: &[Arc<str>],
+        limit: Duration,
+    ) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError>;
     /// Creates topics and waits until they are visible; one result per topic. A topic that exists is `Ok`.
-    fn create_topics(&self, topics: &[NewTopic], limit: Duration) -> Result<Vec<(Arc<str>, Result<(), BrokerError>)>, BrokerError>;
+    fn create_topics(
+        &self,
+        topics: &[NewTopic],
+        limit: Duration,
+    ) -> Result<Vec<(Arc<str>, Result<(), BrokerError>)>, BrokerError>;
     /// Deletes topics and waits until they are gone.
     fn delete_topics(&self, names: &[Arc<str>], limit: Duration) -> Result<(), BrokerError>;
     /// Number of members of a group that are alive; 0 where there is no such group.
     fn group_members(&self, group: &str, limit: Duration) -> Result<usize, BrokerError>;
     /// Committed offsets of a group nobody is a member of.
-    fn committed(&self, group: &str, partitions: &[TopicPartition], limit: Duration) -> Result<Vec<Committed>, BrokerError>;
+    fn committed(
+        &self,
+        group: &str,
+        partitions: &[TopicPartition],
+        limit: Duration,
+    ) -> Result<Vec<Committed>, BrokerError>;
     /// Commits offsets to a group nobody is a member of.
     fn commit(&self, group: &str, offsets: &[OffsetCommit], limit: Duration) -> Result<(), BrokerError>;
     /// The earliest offset whose record has a timestamp of at least `millis`, or the end.
     fn offset_for_time(&self, at: &TopicPartition, millis: i64, limit: Duration) -> Result<i64, BrokerError>;
     /// Low watermark, last stable offset and high watermark.
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
+}
+
+/// What a [`Reader`] is for: how much it fetches ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReaderKind {
+    /// Inputs, for as long as the task lives.
+    Inputs,
+    /// Changelogs, as fast as possible and then no more.
+    Changelogs,
+}
+
+/// Makes the clients of a stage instance.
+pub(crate) trait Clients: Send + Sync {
+    /// Joins the consumer group and subscribes; events arrive on the membership's own thread, which they must
+    /// not hold up.
+    fn join(
+        &self,
+        application_id: &str,
+        topics: &[Arc<str>],
+        events: Box<dyn Fn(GroupEvent) + Send + Sync>,
+    ) -> Result<Arc<dyn Group>, BrokerError>;
+    /// A reader; it never joins the group whose name it bears.
+    fn reader(&self, application_id: &str, kind: ReaderKind) -> Result<Arc<dyn Reader>, BrokerError>;
+    /// Makes transactional producers.
+    fn producers(&self) -> Arc<dyn ProducerFactory>;
 }

@@ -1,7 +1,7 @@
 //! A state that can be written only.
 
 use flechtwerk::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 #[topic("words", key = Utf8, value = Utf8)]
 pub struct Words;

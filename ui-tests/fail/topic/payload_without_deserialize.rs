@@ -1,7 +1,7 @@
 //! JSON of a type that can be written only, in a topic that is used.
 
 use flechtwerk::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 #[topic("words", key = Utf8, value = Utf8)]
 pub struct Words;

@@ -52,7 +52,6 @@ pub struct Entry {
 
 /// What [`check`] found, for each entry that was written.
 pub struct Table<const WRITTEN: usize> {
-    pipeline: &'static str,
     entries: &'static [Entry],
     faults: [Fault; WRITTEN],
 }
@@ -73,7 +72,7 @@ pub const fn check<const WRITTEN: usize, const PLACES: usize>(
     pipeline: &'static str,
     entries: &'static [Entry],
 ) -> Table<WRITTEN> {
-    let mut table = Table { pipeline, entries, faults: [Fault::None; WRITTEN] };
+    let mut table = Table { entries, faults: [Fault::None; WRITTEN] };
     let mut places: [Option<Item>; PLACES] = [None; PLACES];
     let mut n = 0;
     while n < entries.len() {
@@ -109,13 +108,16 @@ const fn stage(pipeline: &'static str, entries: &[Entry], stage: usize, places: 
         add!(Kind::Topic(info.inputs[n]), Name::of(info.inputs[n].name));
         n += 1;
     }
-    let mut n = 0;
+    let (mut n, mut stateful) = (0, false);
     while n < info.parts.len() {
         match info.parts[n] {
             Part::Output(topic) => add!(Kind::Topic(topic), Name::of(topic.name)),
-            Part::State(_) => add!(Kind::Changelog, changelog),
+            Part::State(_) => stateful = true,
         }
         n += 1;
+    }
+    if stateful {
+        add!(Kind::Changelog, changelog);
     }
     Fault::None
 }

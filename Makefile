@@ -1,0 +1,52 @@
+# The front door. Each target installs what it needs (or names the line that does), says what it does, and edits no file of the
+# project unless its name says so. The work is done by scripts/, which can be called alone.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Outside the checkout, so that a new clone finds its dependencies compiled.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flechtwerk/target
+
+.PHONY: help
+help: ## Explains the targets
+	@echo 'make TARGET, where TARGET is one of'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'Compiled into $(CARGO_TARGET_DIR)'
+
+.PHONY: demo
+demo: ## Real flights through two instances, one killed in mid-transaction, recounted at the end
+	@scripts/demo
+
+.PHONY: test
+test: ## All tests, against a real Apache Kafka that is started and stopped
+	@scripts/test
+
+.PHONY: test-unit
+test-unit: ## Only the tests that need no broker and compile no C
+	@scripts/test --unit
+
+.PHONY: lint
+lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
+	@scripts/lint
+
+.PHONY: bench
+bench: ## Compares with a hand-written loop and prints ratios (takes long, wants a quiet machine)
+	@scripts/bench
+
+.PHONY: docs
+docs: ## Builds the API documentation, and the book where mdbook is installed
+	@scripts/docs
+
+.PHONY: fmt
+fmt: ## Formats the sources (edits files)
+	cargo fmt --all
+
+.PHONY: bless
+bless: ## Accepts what the mistakes' messages and the macros' expansions are now (edits files; read the diff)
+	@scripts/bless
+
+.PHONY: clean-servers
+clean-servers: ## Removes the default test cluster and those whose run was killed
+	@scripts/kafka clean

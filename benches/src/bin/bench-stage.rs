@@ -1,0 +1,38 @@
+//! The contestants made with Flechtwerk, as a program of their own.
+#![allow(missing_docs)]
+
+use flechtwerk::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[topic("counts", key = Utf8, value = Json<u64>)]
+pub struct Counts;
+
+#[derive(State, Serialize, Deserialize, Default, Clone)]
+pub struct Count {
+    n: u64,
+}
+
+/// What the hand-written loop does as well.
+#[transformer(inputs = [Words], state = Count)]
+pub async fn count(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    let count = state.get_or_insert_default();
+    count.n += 1;
+    out.send(word.key, count.n);
+    Ok(())
+}
+
+/// Costs what the runtime costs.
+#[transformer(inputs = [Words])]
+pub async fn nothing(_word: Record<Words>) -> flechtwerk::Result {
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing]);
+flechtwerk::main!(BENCH);

@@ -1,0 +1,30 @@
+//! Every Rust block of the book, README.md and ARCHITECTURE.md as a doctest: `cargo test --doc -p flechtwerk-docs`.
+//! The sibling `pages.rs` checks what is not Rust: commands, links, the table of contents and the names of tests.
+
+macro_rules! pages {
+    ($($name:ident = $path:literal),+ $(,)?) => {
+        $(#[doc = include_str!($path)] pub mod $name {})+
+
+        /// The pages whose Rust blocks are compiled, seen from here; `pages.rs` checks that none is forgotten.
+        pub const PAGES: &[&str] = &[$($path),+];
+    };
+}
+
+pages! {
+    readme = "../README.md",
+    architecture = "../ARCHITECTURE.md",
+    introduction = "src/introduction.md",
+    first_pipeline = "src/first-pipeline.md",
+    topics_and_codecs = "src/topics-and-codecs.md",
+    state = "src/state.md",
+    exactly_once = "src/exactly-once.md",
+    running = "src/running.md",
+    runbook = "src/runbook.md",
+    testing = "src/testing.md",
+    errors = "src/errors.md",
+    managed_clusters = "src/managed-clusters.md",
+    semantics = "src/semantics.md",
+    attributes = "src/attributes.md",
+    settings = "src/settings.md",
+    metrics = "src/metrics.md",
+}

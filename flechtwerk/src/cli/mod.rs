@@ -1,0 +1,277 @@
+//! The pipeline's command line: what [`main!`](crate::main) runs.
+//!
+//! Reads arguments, environment and file, runs the one command that was asked for, and turns every outcome into an
+//! exit status (S6.3): 0 for a clean end, 1 for a failure while running, 2 for wrong usage or a failed check.
+
+mod args;
+mod handover;
+mod output;
+mod reset;
+mod signals;
+mod topics;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use self::args::{Cli, Command, TopicsCommand, TopologyFormat};
+use self::handover::KafkaBackend;
+pub(crate) use self::handover::{Backend, Connected, Launch, LaunchStage};
+pub(crate) use self::output::table;
+use self::output::{Output, count};
+use crate::Pipeline;
+use crate::naming::list;
+use crate::observe::{Health, MetricsServer, Restores, logging};
+use crate::runtime::RunError;
+use crate::settings::{Given, LogFormat, Settings, load};
+use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
+use crate::topology::Topology;
+
+/// Everything went well.
+const CLEAN: u8 = 0;
+/// Failed while running.
+const FAILED: u8 = 1;
+/// Wrong usage, or a startup check failed.
+const REFUSED: u8 = 2;
+
+/// Runs the command line of a pipeline: arguments and environment are those of the process.
+pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let terminal = output::terminal();
+    let colour = terminal && output::colourful(&environment);
+    let call = Call { arguments: std::env::args_os().collect(), environment, width: None };
+    let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+    ExitCode::from(main_with(
+        pipeline,
+        call,
+        &KafkaBackend { pipeline: pipeline.name },
+        &mut Output { out, err, terminal, colour },
+    ))
+}
+
+/// How the process was called.
+struct Call {
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    /// Columns of the help; by default the terminal's.
+    width: Option<usize>,
+}
+
+/// The whole of it, with everything from outside handed in.
+fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mut Output<'_>) -> u8 {
+    let program = call
+        .arguments
+        .first()
+        .map_or_else(|| pipeline.name.to_owned(), |name| name.to_string_lossy().into_owned());
+    let matches = match command(pipeline, call.width).try_get_matches_from(&call.arguments) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error, output),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, output),
+    };
+    let program = Program { name: program, flags: cli.repeated() };
+    let given =
+        Given { flags: cli.flags(), environment: call.environment, config: cli.cluster.config.clone() };
+    let loaded = match load(&given) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            output.problems(&format!("{} with the settings", count(problems.len(), "problem")), &problems);
+            return REFUSED;
+        }
+    };
+    let settings = loaded.settings;
+    let stages = match choose(pipeline.name, &infos(pipeline.stages), &settings) {
+        Ok(stages) => stages,
+        Err(problems) => {
+            output.problems(&format!("{} with the names", count(problems.len(), "problem")), &problems);
+            return REFUSED;
+        }
+    };
+    let session = Session { pipeline, program, settings, stages, warnings: loaded.warnings, backend };
+    session.perform(cli.command, output)
+}
+
+/// The grammar, with the pipeline's name and stages in it.
+fn command(pipeline: &Pipeline, width: Option<usize>) -> clap::Command {
+    let names: Vec<&str> = infos(pipeline.stages).iter().map(|stage| stage.name).collect();
+    let stages = if names.len() == 1 { "stage" } else { "stages" };
+    let about = format!("The pipeline `{}`: {stages} {}", pipeline.name, list(&names));
+    let command = Cli::command().name(pipeline.name).about(about);
+    match width {
+        Some(width) => command.term_width(width),
+        None => command.max_term_width(120),
+    }
+}
+
+fn usage(error: &clap::Error, output: &mut Output<'_>) -> u8 {
+    let rendered = error.render();
+    if error.use_stderr() {
+        let text = if output.colour { rendered.ansi().to_string() } else { rendered.to_string() };
+        output.complain(&text);
+        REFUSED
+    } else {
+        output.answer(&rendered.to_string());
+        CLEAN
+    }
+}
+
+/// One call, its settings read.
+struct Session<'a> {
+    pipeline: &'a Pipeline,
+    program: Program,
+    settings: Settings,
+    stages: Vec<Chosen>,
+    warnings: Vec<String>,
+    backend: &'a dyn Backend,
+}
+
+/// An answer to print, or what kept from it.
+type Answer = Result<String, Vec<Problem>>;
+
+impl Session<'_> {
+    fn perform(self, command: Option<Command>, output: &mut Output<'_>) -> u8 {
+        let answer = match command {
+            None | Some(Command::Run(_)) => return self.run(output),
+            Some(Command::Topology { format }) => Ok(self.topology(format)),
+            Some(other) => {
+                logging::start(&self.settings, "warn", output.colour, None);
+                self.warn();
+                self.ask(&other)
+            }
+        };
+        match answer {
+            Ok(text) => {
+                output.answer(&text);
+                CLEAN
+            }
+            Err(problems) => {
+                output.problems(&self.heading(problems.len()), &problems);
+                REFUSED
+            }
+        }
+    }
+
+    fn heading(&self, problems: usize) -> String {
+        format!(
+            "{} with the pipeline `{}` on {}",
+            count(problems, "problem"),
+            self.pipeline.name,
+            self.settings.bootstrap_servers
+        )
+    }
+
+    fn warn(&self) {
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+
+    fn topology(&self, format: TopologyFormat) -> String {
+        let topology = Topology::new(self.pipeline.name, &self.stages);
+        match format {
+            TopologyFormat::Text => topology.text(),
+            TopologyFormat::Mermaid => topology.mermaid(),
+            TopologyFormat::Dot => topology.dot(),
+            TopologyFormat::Json => topology.json(),
+        }
+    }
+
+    /// The commands that need a cluster and end by themselves.
+    fn ask(&self, command: &Command) -> Answer {
+        let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
+        let asker = Asker::new(connected.cluster(), &self.settings);
+        match command {
+            Command::Check(_) => {
+                let ready = check(&self.stages, &self.settings, connected.cluster(), &self.program)?;
+                let rows = ready.stages.iter().map(|stage| {
+                    let names = &stage.names;
+                    let changelog = match (&names.changelog, &stage.changelog_id) {
+                        (None, _) => "-".to_owned(),
+                        (Some(name), Some(_)) => name.to_string(),
+                        (Some(name), None) => format!("{name} (made by `run`)"),
+                    };
+                    vec![
+                        names.stage.to_owned(),
+                        names.group().to_string(),
+                        stage.partitions.to_string(),
+                        changelog,
+                    ]
+                });
+                let found = table(&["STAGE", "GROUP", "TASKS", "CHANGELOG"], rows);
+                Ok(format!("{found}\nall checks passed\n"))
+            }
+            Command::Topics(TopicsCommand::Create(args)) => {
+                topics::create(*args, &self.stages, &self.settings, &asker, &self.program)
+            }
+            Command::Reset(args) => reset::reset(*args, &self.stages, &asker, &self.program),
+            Command::Run(_) | Command::Topology { .. } => Ok(String::new()),
+        }
+    }
+
+    fn run(self, output: &mut Output<'_>) -> u8 {
+        let restores = Restores::new(output.terminal && self.settings.log_format == LogFormat::Text);
+        logging::start(&self.settings, "info", output.colour, Some(&restores));
+        self.warn();
+        let (launch, connected) = match self.prepare(restores) {
+            Ok(ready) => ready,
+            Err(problems) => {
+                let heading = self.heading(problems.len());
+                match self.settings.log_format {
+                    LogFormat::Text => output.problems(&heading, &problems),
+                    LogFormat::Json => log_problems(&problems),
+                }
+                return REFUSED;
+            }
+        };
+        tracing::info!(pipeline = self.pipeline.name, stages = self.stages.len(), "starting");
+        let health = launch.health.clone();
+        let ended = connected.run(launch);
+        health.stopped();
+        match ended {
+            Ok(()) => {
+                tracing::info!(pipeline = self.pipeline.name, "stopped");
+                CLEAN
+            }
+            Err(error) => {
+                tracing::error!(pipeline = self.pipeline.name, "{error}");
+                match error {
+                    RunError::Startup(_) => REFUSED,
+                    _ => FAILED,
+                }
+            }
+        }
+    }
+
+    /// Everything that must have succeeded before a group is joined.
+    fn prepare(&self, restores: Restores) -> Result<(Launch, Box<dyn Connected>), Vec<Problem>> {
+        let health = Health::new(self.stages.iter().map(|stage| stage.info.name));
+        if let Some(address) = &self.settings.metrics_listen {
+            let address = MetricsServer::start(address, health.clone()).map_err(|problem| vec![problem])?;
+            tracing::info!(%address, "serving /metrics, /live and /ready");
+        }
+        let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
+        let cluster = connected.cluster();
+        let ready = check(&self.stages, &self.settings, cluster, &self.program)?;
+        let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
+        let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
+        Ok((Launch { settings: self.settings.clone(), stages, health, restores }, connected))
+    }
+
+    fn launch(&self, ready: ReadyStage) -> Option<LaunchStage> {
+        let ReadyStage { names, partitions, changelog_id } = ready;
+        let stage = *self.pipeline.stages.iter().find(|stage| stage.info().name == names.stage)?;
+        Some(LaunchStage { stage, names, partitions, changelog_id })
+    }
+}
+
+fn log_problems(problems: &[Problem]) {
+    for Problem { what, place, why, mend } in problems {
+        tracing::error!(place, why, mend, "{what}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Queues records for sending.
+//!
+//! Changelog records go the same way as outputs: `rd_kafka_produce_batch` carries no timestamps, and no longer
+//! pays where the topic's handle is given and the arguments are made once.
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use rdkafka::bindings as rd;
+use rdkafka::bindings::rd_kafka_vtype_t as V;
+
+use super::Handle;
+use super::error::{self, NativeError, code};
+use crate::glue::Outputs;
+use crate::port::ChangelogRecord;
+use crate::record::Headers;
+
+/// The partitioner is to choose.
+const UNASSIGNED: i32 = -1;
+
+/// A topic as one producer knows it.
+pub(crate) struct Topic {
+    topic: *mut rd::rd_kafka_topic_t,
+    handle: Arc<Handle>,
+}
+
+// SAFETY: librdkafka's topic handles are made for use by many threads.
+unsafe impl Send for Topic {}
+
+impl Topic {
+    pub(crate) fn new(handle: &Arc<Handle>, name: &str) -> Result<Self, NativeError> {
+        let native = CString::new(name)?;
+        // SAFETY: the name lives through the call; null if it can't be a topic's.
+        let topic = unsafe { rd::rd_kafka_topic_new(handle.as_ptr(), native.as_ptr(), std::ptr::null_mut()) };
+        if topic.is_null() {
+            return Err(NativeError::new(code::INVALID_TOPIC, format!("`{name}` can't be a topic's name")));
+        }
+        Ok(Self { topic, handle: Arc::clone(handle) })
+    }
+}
+
+impl Drop for Topic {
+    fn drop(&mut self) {
+        // SAFETY: ours, not used afterwards; the client is still there.
+        unsafe { rd::rd_kafka_topic_destroy(self.topic) };
+    }
+}
+
+fn void(bytes: &[u8]) -> *mut c_void {
+    bytes.as_ptr().cast_mut().cast()
+}
+
+fn vu(vtype: V) -> rd::rd_kafka_vu_t {
+    rd::rd_kafka_vu_t { vtype, u: rd::rd_kafka_vu_s__bindgen_ty_1 { _pad: [0; 64] } }
+}
+
+fn part(bytes: Option<&[u8]>) -> rd::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
+    rd::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
+        // An empty part is not null (S1.3), and neither is the pointer of an empty slice.
+        ptr: bytes.map_or(std::ptr::null_mut(), void),
+        size: bytes.map_or(0, <[u8]>::len),
+    }
+}
+
+/// A record to queue, borrowed.
+struct Parts<'a> {
+    topic: &'a Topic,
+    partition: i32,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    timestamp: i64,
+    headers: Option<&'a Headers>,
+    tag: usize,
+}
+
+/// The arguments of a produce call, made once: only what differs is written for each record.
+struct Call([rd::rd_kafka_vu_t; 8]);
+
+impl Call {
+    fn new() -> Self {
+        let mut call = Self([
+            vu(V::RD_KAFKA_VTYPE_MSGFLAGS),
+            vu(V::RD_KAFKA_VTYPE_RKT),
+            vu(V::RD_KAFKA_VTYPE_PARTITION),
+            vu(V::RD_KAFKA_VTYPE_KEY),
+            vu(V::RD_KAFKA_VTYPE_VALUE),
+            vu(V::RD_KAFKA_VTYPE_TIMESTAMP),
+            vu(V::RD_KAFKA_VTYPE_OPAQUE),
+            vu(V::RD_KAFKA_VTYPE_HEADERS),
+        ]);
+        call.0[0].u.i = rd::RD_KAFKA_MSG_F_COPY;
+        call
+    }
+
+    /// Queues one record.
+    fn produce(&mut self, handle: &Handle, record: &Parts<'_>) -> Result<(), NativeError> {
+        debug_assert!(std::ptr::eq(&*record.topic.handle, handle), "a topic of another client");
+        let vus = &mut self.0;
+        vus[1].u.rkt = record.topic.topic;
+        vus[2].u.i32_ = record.partition;
+        vus[3].u.mem = part(record.key);
+        vus[4].u.mem = part(record.value);
+        vus[5].u.i64_ = record.timestamp;
+        vus[6].u.ptr = record.tag as *mut c_void;
+        let headers = record.headers.map_or(std::ptr::null_mut(), native_headers);
+        vus[7].u.headers = headers;
+        let count = if headers.is_null() { 7 } else { 8 };
+        // SAFETY: all that `vus` points to lives through the call, which copies key and value. The headers are
+        // taken over if it succeeds and are ours still if not.
+        unsafe {
+            let result = error::take(rd::rd_kafka_produceva(handle.as_ptr(), vus.as_ptr(), count));
+            if result.is_err() && !headers.is_null() {
+                rd::rd_kafka_headers_destroy(headers);
+            }
+            result
+        }
+    }
+}
+
+impl Handle {
+    /// Queues outputs from `from` on; the tag of each is its index + 1. `topics` are those of this client, in
+    /// the order of [`crate::glue::OutputRecord::topic`].
+    ///
+    /// Answers the first record that was not queued and why.
+    pub(crate) fn produce(
+        &self,
+        topics: &[&Topic],
+        outputs: &Outputs,
+        from: usize,
+    ) -> Result<(), (usize, NativeError)> {
+        let mut call = Call::new();
+        for (index, record) in outputs.records.iter().enumerate().skip(from) {
+            let Some(topic) = topics.get(usize::from(record.topic)) else {
+                let text = format!("there is no output topic with index {}", record.topic);
+                return Err((index, NativeError::new(code::LOCAL_INVALID_ARG, text)));
+            };
+            let parts = Parts {
+                topic,
+                partition: record.partition.unwrap_or(UNASSIGNED),
+                key: record.key.as_ref().map(|range| outputs.slice(range)),
+                value: record.value.as_ref().map(|range| outputs.slice(range)),
+                timestamp: record.timestamp,
+                headers: Some(&record.headers),
+                tag: index + 1,
+            };
+            call.produce(self, &parts).map_err(|error| (index, error))?;
+        }
+        Ok(())
+    }
+
+    /// Queues changelog records from `from` on, all to one partition, with the tag 0.
+    ///
+    /// Answers the first record that was not queued and why.
+    pub(crate) fn produce_changes(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        changes: &[ChangelogRecord],
+        from: usize,
+    ) -> Result<(), (usize, NativeError)> {
+        let mut call = Call::new();
+        for (index, change) in changes.iter().enumerate().skip(from) {
+            let parts = Parts {
+                topic,
+                partition,
+                key: Some(&change.key),
+                value: change.value.as_deref(),
+                timestamp: change.timestamp,
+                headers: None,
+                tag: 0,
+            };
+            call.produce(self, &parts).map_err(|error| (index, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies headers; null where there are none.
+fn native_headers(headers: &Headers) -> *mut rd::rd_kafka_headers_t {
+    if headers.is_empty() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: names and values are copied with the sizes given.
+    unsafe {
+        let native = rd::rd_kafka_headers_new(8);
+        for header in headers.iter() {
+            let value = header.value.as_deref();
+            rd::rd_kafka_header_add(
+                native,
+                header.name.as_ptr().cast(),
+                header.name.len() as isize,
+                value.map_or(std::ptr::null(), |value| value.as_ptr().cast()),
+                value.map_or(0, |value| value.len() as isize),
+            );
+        }
+        native
+    }
+}

@@ -1,0 +1,227 @@
+//! The names of all metrics, with unit and description, and the way to each: one list, so that documentation and
+//! code can't differ.
+//!
+//! A function here makes a handle with its labels. Where nothing is served, the handles do nothing.
+
+use std::sync::Arc;
+
+use metrics::{Counter, Gauge, Histogram, Label};
+
+/// What kind of number a metric is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution; the upper bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Its labels.
+    pub(crate) labels: &'static [&'static str],
+    pub(crate) description: &'static str,
+}
+
+const STAGE: &[&str] = &["stage"];
+const TASK: &[&str] = &["stage", "partition"];
+const INPUT: &[&str] = &["stage", "topic", "partition"];
+const TOPIC: &[&str] = &["stage", "topic"];
+
+const RECORD_BUCKETS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0];
+const TIME_BUCKETS: &[f64] = &[0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0];
+
+macro_rules! metrics {
+    ($($(#[doc = $description:literal])+ $constant:ident = $name:literal, $kind:expr, $labels:ident;)*) => {
+        $(
+            $(#[doc = $description])+
+            const $constant: Metric =
+                Metric { name: $name, kind: $kind, labels: $labels, description: concat!($($description),+).trim_ascii() };
+        )*
+
+        /// All of them.
+        pub(crate) const ALL: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    /// input records whose transaction has committed
+    RECORDS = "flechtwerk_records_total", Kind::Counter, TASK;
+    /// offsets between the committed position and the end of the input
+    LAG = "flechtwerk_lag_records", Kind::Gauge, INPUT;
+    /// committed transactions
+    COMMITS = "flechtwerk_commits_total", Kind::Counter, TASK;
+    /// time of a transaction from its first request to the answered commit, in seconds
+    COMMIT_SECONDS = "flechtwerk_commit_seconds", Kind::Histogram(TIME_BUCKETS), TASK;
+    /// input records of a transaction
+    BATCH_RECORDS = "flechtwerk_batch_records", Kind::Histogram(RECORD_BUCKETS), TASK;
+    /// aborted transactions
+    ABORTS = "flechtwerk_aborts_total", Kind::Counter, TASK;
+    /// times that a producer fenced the previous owner of its task
+    FENCES = "flechtwerk_fences_total", Kind::Counter, TASK;
+    /// times that a task was started anew, because another owner had written or an outcome stayed unknown
+    REBUILDS = "flechtwerk_rebuilds_total", Kind::Counter, TASK;
+    /// producers discarded because a request of a transaction was never answered
+    SUSPECTS = "flechtwerk_suspect_producers_total", Kind::Counter, TASK;
+    /// changelog offsets that are still to be restored before the task can start
+    RESTORE_REMAINING = "flechtwerk_restore_remaining_offsets", Kind::Gauge, TASK;
+    /// 1 while an open transaction of another producer on the changelog keeps the task from starting
+    CHANGELOG_BLOCKED = "flechtwerk_changelog_blocked", Kind::Gauge, TASK;
+    /// bytes of the task's local state, roughly
+    STORE_BYTES = "flechtwerk_store_bytes", Kind::Gauge, TASK;
+    /// entries of the task's local state, where that is known
+    STORE_ENTRIES = "flechtwerk_store_entries", Kind::Gauge, TASK;
+    /// input records that did not decode
+    INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, TOPIC;
+    /// tasks assigned to this instance
+    TASKS_ASSIGNED = "flechtwerk_tasks_assigned", Kind::Gauge, STAGE;
+    /// tasks of this instance that process records
+    TASKS_RUNNING = "flechtwerk_tasks_running", Kind::Gauge, STAGE;
+    /// tasks that could not start because an assignment had their partition of some inputs only
+    INCOMPLETE_TASKS = "flechtwerk_incomplete_tasks_total", Kind::Counter, STAGE;
+}
+
+fn labels(metric: Metric, values: &[&str]) -> Vec<Label> {
+    debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);
+    metric.labels.iter().zip(values).map(|(name, value)| Label::new(*name, (*value).to_owned())).collect()
+}
+
+macro_rules! of_task {
+    ($($function:ident -> $kind:ident = $make:ident!($constant:ident);)*) => {
+        $(
+            #[doc = concat!("See `", stringify!($constant), "`.")]
+            pub(crate) fn $function(stage: &str, partition: i32) -> $kind {
+                metrics::$make!($constant.name, labels($constant, &[stage, &partition.to_string()]))
+            }
+        )*
+    };
+}
+
+of_task! {
+    records -> Counter = counter!(RECORDS);
+    commits -> Counter = counter!(COMMITS);
+    commit_seconds -> Histogram = histogram!(COMMIT_SECONDS);
+    batch_records -> Histogram = histogram!(BATCH_RECORDS);
+    aborts -> Counter = counter!(ABORTS);
+    fences -> Counter = counter!(FENCES);
+    rebuilds -> Counter = counter!(REBUILDS);
+    suspects -> Counter = counter!(SUSPECTS);
+    restore_remaining -> Gauge = gauge!(RESTORE_REMAINING);
+    changelog_blocked -> Gauge = gauge!(CHANGELOG_BLOCKED);
+    store_bytes -> Gauge = gauge!(STORE_BYTES);
+    store_entries -> Gauge = gauge!(STORE_ENTRIES);
+}
+
+/// See `LAG`.
+pub(crate) fn lag(stage: &str, topic: &str, partition: i32) -> Gauge {
+    metrics::gauge!(LAG.name, labels(LAG, &[stage, topic, &partition.to_string()]))
+}
+
+/// See `INVALID_RECORDS`.
+pub(crate) fn invalid_records(stage: &str, topic: &str) -> Counter {
+    metrics::counter!(INVALID_RECORDS.name, labels(INVALID_RECORDS, &[stage, topic]))
+}
+
+/// See `INCOMPLETE_TASKS`.
+pub(crate) fn incomplete_tasks(stage: &str) -> Counter {
+    metrics::counter!(INCOMPLETE_TASKS.name, labels(INCOMPLETE_TASKS, &[stage]))
+}
+
+/// See `TASKS_ASSIGNED`.
+pub(super) fn tasks_assigned(stage: &str) -> Gauge {
+    metrics::gauge!(TASKS_ASSIGNED.name, labels(TASKS_ASSIGNED, &[stage]))
+}
+
+/// See `TASKS_RUNNING`.
+pub(super) fn tasks_running(stage: &str) -> Gauge {
+    metrics::gauge!(TASKS_RUNNING.name, labels(TASKS_RUNNING, &[stage]))
+}
+
+/// A task has gone: its gauges go to zero, since somebody else has its lag and its state now.
+pub(crate) fn task_gone(stage: &str, inputs: &[Arc<str>], partition: i32) {
+    for topic in inputs {
+        lag(stage, topic, partition).set(0.0);
+    }
+    for gauge in [changelog_blocked, store_bytes, store_entries] {
+        gauge(stage, partition).set(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recorder::{describe, recorder};
+    use super::*;
+
+    /// What a scrape would see after `work`.
+    fn scraped(work: impl FnOnce()) -> String {
+        let recorder = recorder();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            work();
+        });
+        handle.render()
+    }
+
+    #[test]
+    fn names_follow_the_rules_of_prometheus() {
+        for metric in ALL {
+            assert!(metric.name.starts_with("flechtwerk_"), "{}", metric.name);
+            assert!(metric.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", metric.name);
+            assert_eq!(metric.name.ends_with("_total"), metric.kind == Kind::Counter, "{}", metric.name);
+            assert!(!metric.description.ends_with('.'));
+            if let Kind::Histogram(bounds) = metric.kind {
+                assert!(!bounds.is_empty() && bounds.is_sorted(), "{}", metric.name);
+            }
+        }
+        let mut names: Vec<_> = ALL.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn a_tasks_numbers_carry_stage_topic_and_partition() {
+        let text = scraped(|| {
+            records("count", 3).increment(5);
+            lag("count", "words", 3).set(40.0);
+            fences("count", 3).increment(1);
+            commit_seconds("count", 3).record(0.015);
+            batch_records("count", 3).record(7.0);
+            invalid_records("count", "words").increment(2);
+            incomplete_tasks("count").increment(1);
+        });
+        for line in [
+            r#"flechtwerk_records_total{stage="count",partition="3"} 5"#,
+            r#"flechtwerk_lag_records{stage="count",topic="words",partition="3"} 40"#,
+            r#"flechtwerk_fences_total{stage="count",partition="3"} 1"#,
+            r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.01"} 0"#,
+            r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.02"} 1"#,
+            r#"flechtwerk_batch_records_sum{stage="count",partition="3"} 7"#,
+            r#"flechtwerk_invalid_records_total{stage="count",topic="words"} 2"#,
+            r#"flechtwerk_incomplete_tasks_total{stage="count"} 1"#,
+            "# HELP flechtwerk_lag_records offsets between the committed position and the end of the input",
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_goes_takes_its_gauges_along() {
+        let text = scraped(|| {
+            lag("count", "words", 3).set(40.0);
+            store_bytes("count", 3).set(1000.0);
+            task_gone("count", &["words".into()], 3);
+        });
+        assert!(
+            text.contains(r#"flechtwerk_lag_records{stage="count",topic="words",partition="3"} 0"#),
+            "{text}"
+        );
+        assert!(text.contains(r#"flechtwerk_store_bytes{stage="count",partition="3"} 0"#), "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! What all tasks of a stage instance share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use backon::{BlockingRetryable, ExponentialBuilder};
+
+use super::error::Failure;
+use super::watchdog::Watchdog;
+use crate::glue::{AnyStage, Env, StageInfo};
+use crate::naming::StageNames;
+use crate::port::{BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition};
+
+/// The limits a task works by; see the settings of the same names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_poll_records: usize,
+    /// Bytes.
+    pub(crate) max_batch_bytes: usize,
+    pub(crate) max_batch_time: Duration,
+    pub(crate) commit_interval: Duration,
+    pub(crate) broker_timeout: Duration,
+    pub(crate) revoke_timeout: Duration,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) transaction_timeout: Duration,
+}
+
+/// The changelog of a stage with state.
+#[derive(Clone, Debug)]
+pub(crate) struct Changelog {
+    pub(crate) topic: Arc<str>,
+    /// Kafka's topic id.
+    pub(crate) id: String,
+    pub(crate) partitions: i32,
+}
+
+/// See the module.
+pub(crate) struct StageContext {
+    pub(crate) stage: &'static dyn AnyStage,
+    pub(crate) info: &'static StageInfo,
+    pub(crate) names: StageNames,
+    pub(crate) changelog: Option<Changelog>,
+    pub(crate) limits: Limits,
+    pub(crate) env: Env,
+    pub(crate) group: Arc<dyn Group>,
+    pub(crate) inputs: Arc<dyn Reader>,
+    pub(crate) changelogs: Option<Arc<dyn Reader>>,
+    pub(crate) producers: Arc<dyn ProducerFactory>,
+    pub(crate) stores: Arc<dyn StoreFactory>,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) progress: crate::observe::Restores,
+    pub(crate) positions: super::lag::Positions,
+}
+
+impl StageContext {
+    /// The input partitions of a task, in `inputs` order.
+    pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
+        self.names.inputs.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
+    }
+
+    /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled.
+    pub(crate) fn retry<T>(
+        &self,
+        what: &str,
+        cancel: &Cancel,
+        mut call: impl FnMut() -> Result<T, BrokerError>,
+    ) -> Result<Option<T>, Failure> {
+        let until = Instant::now() + self.limits.broker_timeout;
+        let result = (|| call())
+            .retry(
+                ExponentialBuilder::default()
+                    .with_min_delay(Duration::from_millis(10))
+                    .with_max_delay(Duration::from_secs(1))
+                    .without_max_times(),
+            )
+            .sleep(std::thread::sleep)
+            .when(|error: &BrokerError| {
+                matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
+                    && !cancel.is_cancelled()
+                    && Instant::now() < until
+            })
+            .notify(|error, _| tracing::debug!(stage = self.info.name, %error, "asking again: {what}"))
+            .call();
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(_) if cancel.is_cancelled() => Ok(None),
+            Err(error) => Err(Failure::broker(self.info.name, what, &error)),
+        }
+    }
+}
+
+/// Tells the blocking calls of a task that it is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub(crate) fn cancel(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,51 @@
+//! What ends a running pipeline, in words for the person who has to act.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+
+use crate::port::BrokerError;
+
+/// Why a pipeline did not start or stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum RunError {
+    /// Wrong usage or a failed startup check: exit status 2 (S6.3).
+    #[error("{0}")]
+    Startup(String),
+    /// Failed while running: exit status 1 (S6.3).
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What stops the process, from a task or a stage.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// Names stage, place, reason and mend.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Failure {
+        Failure { message: message.into() }
+    }
+
+    /// A call to the cluster that did not succeed within the time limit, or can't.
+    pub(crate) fn broker(stage: &str, what: &str, error: &BrokerError) -> Failure {
+        Failure::new(format!("stage {stage}: can't {what}: {error}"))
+    }
+}
+
+/// An error and its causes, one after another.
+pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.ends_with(&cause_text) {
+            let _ = write!(text, ": {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! What the runtime tells people about tasks: every message names the place and the way out.
+
+use std::fmt::Write as _;
+
+use super::context::StageContext;
+use super::error::{Failure, chain};
+use crate::BoxError;
+use crate::glue::{FailureKind, RawRecord, RecordPart};
+use crate::observe::names;
+use crate::task::{InputRange, Stop, Warning};
+
+/// "words/3 offsets 17 to 20", for each input.
+pub(super) fn places(context: &StageContext, partition: i32, records: &[RawRecord]) -> String {
+    let mut text = String::new();
+    for (input, topic) in context.names.inputs.iter().enumerate() {
+        let mut of_input = records.iter().filter(|record| usize::from(record.input) == input);
+        let Some(first) = of_input.next() else { continue };
+        let last = of_input.next_back().unwrap_or(first);
+        let separator = if text.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{separator}{topic}/{partition} offsets {} to {}", first.offset, last.offset);
+    }
+    text
+}
+
+/// A record that could not be processed (S6.1, S8.1); never with its payload.
+pub(super) fn record_failure(
+    context: &StageContext,
+    record: &RawRecord,
+    kind: &FailureKind,
+    error: &BoxError,
+) -> Failure {
+    let stage = context.info.name;
+    let topic = &context.names.inputs[usize::from(record.input)];
+    let place = format!("{topic}/{} offset {}", record.partition, record.offset);
+    let error = chain(&**error);
+    Failure::new(match kind {
+        FailureKind::Decode(part) => {
+            names::invalid_records(stage, topic).increment(1);
+            let (part, codec) = match part {
+                RecordPart::Key => ("key", context.info.inputs[usize::from(record.input)].key_codec),
+                RecordPart::Value => ("value", context.info.inputs[usize::from(record.input)].value_codec),
+            };
+            format!(
+                "stage {stage}: the {part} of the record at {place} is not what the topic's type says ({codec}): \
+                 {error}; correct the producer or the type, or move the offset of group {} behind the record",
+                context.names.application_id
+            )
+        }
+        FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}"),
+        FailureKind::Panic => format!("stage {stage} panicked at the record at {place}: {error}"),
+        FailureKind::Encode { output } => format!(
+            "stage {stage}: an output to topic {} made of the record at {place} can't be encoded: {error}",
+            context.names.outputs[usize::from(*output)]
+        ),
+        FailureKind::State { version: Some(version) } => format!(
+            "stage {stage}: the state for the record at {place} is of version {version}, which this program does \
+             not know: {error}"
+        ),
+        FailureKind::State { version: None } => {
+            format!("stage {stage}: the state for the record at {place} can't be decoded: {error}")
+        }
+        FailureKind::EncodeState => {
+            format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
+        }
+    })
+}
+
+/// Logs what an operator should know.
+pub(super) fn warn(context: &StageContext, partition: i32, warning: &Warning) {
+    let stage = context.info.name;
+    match warning {
+        Warning::NewInputs(inputs) => {
+            for input in inputs {
+                tracing::warn!(
+                    stage,
+                    partition,
+                    topic = %context.names.inputs[*input],
+                    "no offset is committed for this input, but for others: it is new to the stage and starts at its {:?} record",
+                    context.info.start
+                );
+            }
+        }
+        Warning::StoreRebuilt { error } => {
+            tracing::warn!(stage, partition, "the store failed and is wiped and restored: {error}");
+        }
+        Warning::StateAdded => tracing::warn!(
+            stage,
+            partition,
+            "the committed offsets are of a version of this stage without state: its state begins empty"
+        ),
+        Warning::Anew { why } => {
+            names::rebuilds(stage, partition).increment(1);
+            tracing::warn!(stage, partition, "the task starts anew: {why}");
+        }
+    }
+}
+
+/// What stops the process, from the state machine.
+pub(super) fn failure(context: &StageContext, partition: i32, why: &Stop) -> Failure {
+    let stage = context.info.name;
+    let application_id = &context.names.application_id;
+    Failure::new(match why {
+        Stop::OutOfRange { input, offset, range: InputRange { low, high, .. } } => format!(
+            "stage {stage}: the committed offset {offset} of {}/{partition} lies outside of the partition, which \
+             holds {low} to {high}: records were deleted before they were read, or the topic was made anew; decide \
+             whether to go on without them, and use `reset` to set the offsets of group {application_id}",
+            context.names.inputs[*input]
+        ),
+        Stop::StateWithoutOffsets => format!(
+            "stage {stage}: partition {partition} has state in changelog {} but group {application_id} has no \
+             committed offset for it: its offsets have expired or were deleted, and reading from the start would \
+             count everything twice; use `reset` to begin with empty state",
+            context.names.changelog.as_deref().unwrap_or("-")
+        ),
+        Stop::OtherChangelog { named } => format!(
+            "stage {stage}: the committed offsets of partition {partition} belong to changelog id {named}, but {} \
+             has another id: it was deleted and made anew, and its state is gone; use `reset` to begin with empty \
+             state",
+            context.names.changelog.as_deref().unwrap_or("-")
+        ),
+        Stop::Resetting => format!(
+            "stage {stage}: a `reset` was begun and not finished; run it again to its end before starting"
+        ),
+        Stop::Store { error } => format!(
+            "stage {stage}: the store of partition {partition} failed again after it was restored: {error}; check \
+             the disk and the --state-dir"
+        ),
+    })
+}

@@ -1,0 +1,23 @@
+//! Runs a pipeline: the supervisor, stage instances, tasks and their threads.
+//!
+//! The supervisor is a plain thread: signals, group events and the stall limit are noticed however busy or blocked
+//! the async runtime is.
+
+mod batch;
+mod context;
+mod error;
+mod lag;
+mod messages;
+mod reading;
+mod restore;
+mod rounds;
+mod stage;
+mod supervisor;
+mod task;
+mod transaction;
+mod watchdog;
+mod worker;
+
+pub(crate) use context::{Changelog, Limits};
+pub(crate) use error::RunError;
+pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};

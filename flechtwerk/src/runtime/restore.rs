@@ -1,0 +1,142 @@
+//! Restores a task's store from its changelog partition (S4 step 4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::context::{Cancel, StageContext};
+use super::error::Failure;
+use crate::format;
+use crate::glue::RawRecord;
+use crate::port::{Change, Store, StoreError, TopicPartition};
+
+/// Records taken from the queue at once.
+const CHUNK_RECORDS: usize = 10_000;
+/// Bytes taken from the queue at once.
+const CHUNK_BYTES: usize = 4 << 20;
+/// How long to wait for more before looking at the cancel flag again.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Why a restore did not finish.
+pub(super) enum Unrestored {
+    Cancelled,
+    Store(StoreError),
+    Failed(Failure),
+}
+
+/// Wipes the store and fills it with the changelog partition up to `end`. `idle` is called now and then.
+pub(super) fn restore(
+    context: &StageContext,
+    store: &dyn Store,
+    at: &TopicPartition,
+    end: i64,
+    stamp: Option<&str>,
+    cancel: &Cancel,
+    mut idle: impl FnMut(),
+) -> Result<bool, Unrestored> {
+    store.wipe().map_err(Unrestored::Store)?;
+    let reader = context.changelogs.as_ref().ok_or_else(|| {
+        Unrestored::Failed(Failure::new(format!("stage {}: has no changelog reader", context.info.name)))
+    })?;
+    let low = context
+        .retry("read the changelog's beginning", cancel, || reader.watermarks(at, Duration::from_secs(5)))
+        .map_err(Unrestored::Failed)?
+        .ok_or(Unrestored::Cancelled)?
+        .low;
+    let mut position = low;
+    if position < end {
+        let progress = context.progress.begin(context.info.name, at.partition, (end - low).max(0) as u64);
+        let parker = Parker::new();
+        let mut queue = reader.open(at, 0, low, parker.wake()).map_err(|error| {
+            Unrestored::Failed(Failure::broker(context.info.name, "read the changelog", &error))
+        })?;
+        let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
+        let mut changes: Vec<Change> = Vec::with_capacity(CHUNK_RECORDS);
+        while position < end {
+            if cancel.is_cancelled() {
+                return Err(Unrestored::Cancelled);
+            }
+            records.clear();
+            let taken = queue.take(CHUNK_RECORDS, CHUNK_BYTES, &mut records).map_err(|error| {
+                Unrestored::Failed(Failure::broker(
+                    context.info.name,
+                    &format!("read the changelog {}/{}", at.topic, at.partition),
+                    &error,
+                ))
+            })?;
+            changes.clear();
+            for record in records.drain(..).filter(|record| record.offset < end) {
+                position = position.max(record.offset + 1);
+                changes.push(change(context, at, record).map_err(Unrestored::Failed)?);
+            }
+            // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
+            // nothing.
+            position = position.max(taken.end.unwrap_or(0).min(end));
+            if taken.records == 0 {
+                idle();
+                if position < end {
+                    parker.wait(WAIT);
+                }
+                continue;
+            }
+            store.restore(&changes).map_err(Unrestored::Store)?;
+            progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
+        }
+    }
+    if let Some(stamp) = stamp {
+        store.restored(stamp).map_err(Unrestored::Store)?;
+    }
+    store.is_empty().map_err(Unrestored::Store)
+}
+
+/// A changelog record as a change of the store, its format checked while its place is known.
+fn change(context: &StageContext, at: &TopicPartition, record: RawRecord) -> Result<Change, Failure> {
+    let place = || {
+        format!(
+            "stage {}: the changelog {}/{} at offset {}",
+            context.info.name, at.topic, at.partition, record.offset
+        )
+    };
+    let key = record.key.clone().ok_or_else(|| {
+        Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place()))
+    })?;
+    let (kind, _) = format::decode_key(&key)
+        .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
+    if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
+        let (version, _) = format::take_version(value)
+            .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
+        if version != state.version {
+            return Err(Failure::new(format!(
+                "{} holds state of version {version}, but this program knows version {} of {}; run a program \
+                 that knows it",
+                place(),
+                state.version,
+                state.type_name,
+            )));
+        }
+    }
+    Ok(Change { key, value: record.value })
+}
+
+/// Lets a thread wait until a queue has something.
+struct Parker(Arc<(std::sync::Mutex<bool>, std::sync::Condvar)>);
+
+impl Parker {
+    fn new() -> Parker {
+        Parker(Arc::default())
+    }
+
+    fn wake(&self) -> crate::port::Wake {
+        let shared = self.0.clone();
+        Arc::new(move || {
+            *shared.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
+            shared.1.notify_one();
+        })
+    }
+
+    fn wait(&self, limit: Duration) {
+        let woken = self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Ok((mut woken, _)) = self.0.1.wait_timeout_while(woken, limit, |woken| !*woken) {
+            *woken = false;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One round: what was taken from the queues at once, with the states it needs, run through the stage (S2.4).
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::context::StageContext;
+use super::error::{Failure, chain};
+use super::messages;
+use crate::glue::{Outputs, RawRecord, RoundEnd};
+use crate::port::Store;
+use crate::task::{Grouped, Overlay, group};
+
+/// How a round ended.
+pub(super) enum Finished {
+    Done {
+        grouped: Grouped,
+        outputs: Outputs,
+    },
+    /// It made more bytes than the batch has room for: nothing of it counts.
+    OverBudget {
+        grouped: Grouped,
+        outputs: Outputs,
+    },
+    Failed(Failure),
+}
+
+/// A round whose user code runs.
+pub(super) type Running = Pin<Box<dyn Future<Output = Finished> + Send>>;
+
+/// Why a round did not start.
+pub(super) enum NotStarted {
+    Store(String),
+    Failed(Failure),
+}
+
+/// The end of the running round; never, where none runs.
+pub(super) async fn next(running: &mut Option<Running>) -> Finished {
+    match running {
+        Some(round) => round.as_mut().await,
+        None => pending().await,
+    }
+}
+
+/// Groups the records, looks their states up and starts the user's code. `outputs` are those of the batch so far.
+pub(super) fn start(
+    context: &Arc<StageContext>,
+    partition: i32,
+    records: Vec<RawRecord>,
+    overlay: &Overlay,
+    store: Option<&dyn Store>,
+    mut outputs: Outputs,
+    budget: usize,
+) -> Result<Running, NotStarted> {
+    let keys = match context.info.custom_key {
+        true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),
+        false => None,
+    };
+    context.watchdog.start(partition, messages::places(context, partition, &records));
+    let mut grouped = group(records, keys.as_deref(), context.info.order);
+    if context.changelog.is_some() {
+        look_up(&mut grouped, overlay, store).map_err(NotStarted::Store)?;
+    }
+    let context = context.clone();
+    Ok(Box::pin(async move {
+        let end = context.stage.round(&mut grouped.round, &mut outputs, &context.env, budget).await;
+        match end {
+            Ok(RoundEnd::Done) => Finished::Done { grouped, outputs },
+            Ok(RoundEnd::OverBudget) => Finished::OverBudget { grouped, outputs },
+            Err(failure) => Finished::Failed(match grouped.round.records.get(failure.record) {
+                Some(record) => messages::record_failure(&context, record, &failure.kind, &failure.error),
+                None => Failure::new(format!("stage {}: {}", context.info.name, chain(&*failure.error))),
+            }),
+        }
+    }))
+}
+
+fn custom_keys(context: &StageContext, records: &[RawRecord]) -> Result<Vec<Bytes>, Failure> {
+    records
+        .iter()
+        .map(|record| {
+            context
+                .stage
+                .key(record)
+                .map_err(|(kind, error)| messages::record_failure(context, record, &kind, &error))
+        })
+        .collect()
+}
+
+/// The state of each bucket: from the overlay where it is newer than the store, else from the store.
+fn look_up(grouped: &mut Grouped, overlay: &Overlay, store: Option<&dyn Store>) -> Result<(), String> {
+    let mut missing: Vec<usize> = Vec::new();
+    for (index, key) in grouped.changelog_keys.iter().enumerate() {
+        match overlay.get(key) {
+            Some(state) => grouped.round.buckets[index].state = state,
+            None => missing.push(index),
+        }
+    }
+    let Some(store) = store.filter(|_| !missing.is_empty()) else { return Ok(()) };
+    let keys: Vec<&[u8]> = missing.iter().map(|index| &grouped.changelog_keys[*index][..]).collect();
+    let mut found = Vec::with_capacity(keys.len());
+    store.get_many(&keys, &mut found).map_err(|error| chain(&error))?;
+    for (index, state) in missing.into_iter().zip(found) {
+        grouped.round.buckets[index].state = state;
+    }
+    Ok(())
+}

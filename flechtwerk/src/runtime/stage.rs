@@ -1,0 +1,286 @@
+//! One stage instance: its membership in the group, and the tasks that the assignment gives it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::context::StageContext;
+use super::error::Failure;
+use super::task::{self, Control};
+use crate::observe::Health;
+use crate::observe::names;
+use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
+
+/// A task number that not all inputs give to this instance is waited for this long (S2.1).
+const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What reaches the supervisor.
+pub(super) enum Notice {
+    Group {
+        stage: usize,
+        event: GroupEvent,
+    },
+    Ended {
+        stage: usize,
+        partition: i32,
+    },
+    Running {
+        stage: usize,
+        partition: i32,
+        running: bool,
+    },
+    Failed(Failure),
+    /// SIGTERM or SIGINT.
+    Stop,
+}
+
+/// A task's line to the supervisor.
+#[derive(Clone)]
+pub(super) struct Notices {
+    pub(super) stage: usize,
+    pub(super) sender: Sender<Notice>,
+}
+
+impl Notices {
+    // The supervisor outlives its tasks; if it is gone, so is the process.
+    pub(super) fn failed(&self, failure: Failure) {
+        let _ = self.sender.send(Notice::Failed(failure));
+    }
+
+    pub(super) fn running(&self, partition: i32, running: bool) {
+        let _ = self.sender.send(Notice::Running { stage: self.stage, partition, running });
+    }
+}
+
+struct Handed {
+    controls: UnboundedSender<Control>,
+    /// It was told to end; the next task of this number starts when it has.
+    ending: bool,
+}
+
+/// See the module.
+pub(super) struct StageInstance {
+    context: Arc<StageContext>,
+    notices: Notices,
+    runtime: Handle,
+    health: Health,
+    tasks: BTreeMap<i32, Handed>,
+    /// Task numbers that the assignment gives us for every input.
+    assigned: BTreeSet<i32>,
+    /// Numbers that it gives us for some inputs only, and since when.
+    incomplete: BTreeMap<i32, Instant>,
+    running: BTreeSet<i32>,
+    pending: bool,
+    stopping: bool,
+}
+
+impl StageInstance {
+    pub(super) fn new(
+        context: Arc<StageContext>,
+        notices: Notices,
+        runtime: Handle,
+        health: Health,
+    ) -> StageInstance {
+        StageInstance {
+            context,
+            notices,
+            runtime,
+            health,
+            tasks: BTreeMap::new(),
+            assigned: BTreeSet::new(),
+            incomplete: BTreeMap::new(),
+            running: BTreeSet::new(),
+            pending: false,
+            stopping: false,
+        }
+    }
+
+    pub(super) fn context(&self) -> &Arc<StageContext> {
+        &self.context
+    }
+
+    /// Takes what happened to the membership.
+    pub(super) fn group(&mut self, event: GroupEvent) -> Result<(), Failure> {
+        let stage = self.context.info.name;
+        match event {
+            GroupEvent::Assigned(partitions) => self.assign(&partitions)?,
+            GroupEvent::Revoked => {
+                tracing::debug!(stage, "the group rebalances");
+                self.pending = true;
+                self.tell_all(Control::Revoked);
+            }
+            GroupEvent::Lost => {
+                tracing::warn!(stage, "the session expired: all partitions are lost");
+                self.pending = true;
+                self.assigned.clear();
+                self.incomplete.clear();
+                self.tell_all(Control::Lost);
+                self.tasks.values_mut().for_each(|task| task.ending = true);
+            }
+            GroupEvent::Failed(error) if error.kind == ErrorKind::FencedInstance => {
+                return Err(instance_fenced(stage, &error));
+            }
+            GroupEvent::Failed(error) => {
+                return Err(Failure::broker(stage, "stay a member of the group", &error));
+            }
+        }
+        self.report_health();
+        Ok(())
+    }
+
+    fn assign(&mut self, partitions: &[TopicPartition]) -> Result<(), Failure> {
+        let stage = self.context.info.name;
+        let mut by_number: BTreeMap<i32, BTreeSet<&str>> = BTreeMap::new();
+        for one in partitions {
+            by_number.entry(one.partition).or_default().insert(&one.topic);
+        }
+        let inputs = self.context.names.inputs.len();
+        let (complete, incomplete): (Vec<i32>, Vec<i32>) = {
+            let (full, part): (Vec<_>, Vec<_>) =
+                by_number.iter().partition(|(_, topics)| topics.len() == inputs);
+            (full.into_iter().map(|(n, _)| *n).collect(), part.into_iter().map(|(n, _)| *n).collect())
+        };
+        if let Some(changelog) = &self.context.changelog
+            && let Some(number) = complete.iter().find(|number| **number >= changelog.partitions)
+        {
+            return Err(Failure::new(format!(
+                "stage {stage}: partition {number} of the inputs has no partition in changelog {}, which has {}: \
+                 partitions were added to the inputs, and the state of keys that move to new partitions would be \
+                 lost; repartitioning needs a migration of the state: `reset` the stage to compute it anew, or \
+                 give the stage an application id of its own",
+                changelog.topic, changelog.partitions
+            )));
+        }
+        self.pending = false;
+        self.assigned = complete.into_iter().collect();
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.incomplete);
+        for number in incomplete {
+            names::incomplete_tasks(stage).increment(1);
+            tracing::warn!(
+                stage,
+                partition = number,
+                "not every input's partition of this number is assigned here: the task does not start"
+            );
+            self.incomplete.insert(number, before.get(&number).copied().unwrap_or(now));
+        }
+        tracing::info!(stage, partitions = ?self.assigned, "assigned");
+        for (number, task) in &mut self.tasks {
+            if task.ending {
+                continue;
+            }
+            let mine = self.assigned.contains(number);
+            task.ending = !mine;
+            // A task that has just ended by itself hears nothing any more.
+            let _ = task.controls.send(Control::Assigned { mine });
+        }
+        self.start_missing();
+        Ok(())
+    }
+
+    /// Starts a task for every assigned number that has none.
+    fn start_missing(&mut self) {
+        if self.pending || self.stopping {
+            return;
+        }
+        for number in &self.assigned {
+            if self.tasks.contains_key(number) {
+                continue;
+            }
+            let (controls, receiver) = unbounded_channel();
+            self.tasks.insert(*number, Handed { controls, ending: false });
+            let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);
+            let stage = self.context.info.name;
+            let task = self.runtime.spawn(task::run(context, number, receiver, notices.clone()));
+            self.runtime.spawn(async move {
+                if task.await.is_err() {
+                    notices.failed(Failure::new(format!(
+                        "stage {stage}: the task of partition {number} died of an error in Flechtwerk itself; please \
+                         report it with the panic message above"
+                    )));
+                }
+                let _ = notices.sender.send(Notice::Ended { stage: notices.stage, partition: number });
+            });
+        }
+    }
+
+    /// A task has ended, with its thread, producer and store.
+    pub(super) fn ended(&mut self, partition: i32) {
+        self.tasks.remove(&partition);
+        self.running.remove(&partition);
+        names::task_gone(self.context.info.name, &self.context.names.inputs, partition);
+        self.start_missing();
+        self.report_health();
+    }
+
+    pub(super) fn running(&mut self, partition: i32, running: bool) {
+        if running {
+            self.running.insert(partition);
+        } else {
+            self.running.remove(&partition);
+        }
+        self.report_health();
+    }
+
+    fn report_health(&self) {
+        self.health.update(self.context.info.name, self.assigned.len(), self.running.len());
+    }
+
+    /// Looks for what only time tells.
+    pub(super) fn tick(&self) -> Result<(), Failure> {
+        let stage = self.context.info.name;
+        if let Some((partition, place)) = self.context.watchdog.overdue(self.context.limits.max_batch_time) {
+            return Err(Failure::new(format!(
+                "stage {stage}: the function has not finished within max_batch_time ({}) for partition {partition}, \
+                 {place}; find what it waits for, or raise --max-batch-time",
+                humantime::format_duration(self.context.limits.max_batch_time)
+            )));
+        }
+        if let Some((number, _)) =
+            self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT)
+        {
+            let inputs: Vec<&str> = self.context.names.inputs.iter().map(|topic| &**topic).collect();
+            return Err(Failure::new(format!(
+                "stage {stage}: partition {number} is not assigned for every input since a minute. This instance \
+                 subscribes to {}; another member of group {} subscribes to other topics. Stop the instances with \
+                 the other subscription",
+                inputs.join(", "),
+                self.context.names.application_id
+            )));
+        }
+        Ok(())
+    }
+
+    /// Stops all tasks: committing what was computed, or starting no further commit.
+    pub(super) fn stop(&mut self, clean: bool) {
+        self.stopping = true;
+        self.tell_all(if clean { Control::Stop } else { Control::Halt });
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    fn tell_all(&self, control: Control) {
+        for task in self.tasks.values() {
+            let _ = task.controls.send(control);
+        }
+    }
+
+    /// Partitions whose tasks run.
+    pub(super) fn running_partitions(&self) -> impl Iterator<Item = i32> + '_ {
+        self.running.iter().copied()
+    }
+}
+
+/// S5.2: no redo, no new fence.
+pub(super) fn instance_fenced(stage: &str, error: &BrokerError) -> Failure {
+    Failure::new(format!(
+        "stage {stage}: another process has joined the group under this --instance-id ({error}); give each \
+         instance an id of its own"
+    ))
+}

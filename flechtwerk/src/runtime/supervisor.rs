@@ -1,0 +1,213 @@
+//! Starts the stage instances of a process, hands events to them, and ends them: cleanly on a signal, or after a
+//! failure (S6.1, S11.4).
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::context::{Changelog, Limits, StageContext};
+use super::error::{Failure, RunError};
+use super::lag;
+use super::stage::{Notice, Notices, StageInstance};
+use super::watchdog::Watchdog;
+use crate::glue::{AnyStage, Env};
+use crate::naming::StageNames;
+use crate::observe::{Health, Restores};
+use crate::port::{Clients, ReaderKind, StoreFactory};
+
+/// How often the supervisor looks for what only time tells.
+const TICK: Duration = Duration::from_millis(200);
+/// After a failure, commits in flight are awaited this long (S6.1).
+const FAILURE_LIMIT: Duration = Duration::from_secs(10);
+/// Time to leave a group once its tasks have ended.
+const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+
+/// One stage to run, with what the startup checks have found.
+pub(crate) struct StagePlan {
+    pub(crate) stage: &'static dyn AnyStage,
+    pub(crate) names: StageNames,
+    pub(crate) changelog: Option<Changelog>,
+}
+
+/// What to run, and by what.
+pub(crate) struct Plan {
+    pub(crate) stages: Vec<StagePlan>,
+    pub(crate) limits: Limits,
+    pub(crate) stay_in_group: bool,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) clients: Arc<dyn Clients>,
+    pub(crate) stores: Arc<dyn StoreFactory>,
+    pub(crate) health: Health,
+    pub(crate) restores: Restores,
+}
+
+/// Asks a running pipeline to stop cleanly; a second time: at once.
+#[derive(Clone)]
+pub(crate) struct Stopper(Sender<Notice>);
+
+impl Stopper {
+    pub(crate) fn stop(&self) {
+        // A supervisor that is gone has stopped.
+        let _ = self.0.send(Notice::Stop);
+    }
+}
+
+/// Runs until it is told to stop or something fails. `started` gets the means to stop it.
+pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
+    let (sender, notices) = channel();
+    started(Stopper(sender.clone()));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("flechtwerk")
+        .enable_all()
+        .build()
+        .map_err(|error| RunError::Failed(format!("can't start the async runtime: {error}")))?;
+    let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
+    let mut stages = Vec::new();
+    let mut result = start_stages(plan, &sender, runtime.handle(), &mut stages);
+    if result.is_ok() {
+        let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
+        result = supervise(&mut stages, &notices);
+    }
+    let (clean, limit) = match result {
+        Ok(()) => (true, shutdown_timeout),
+        Err(_) => (false, FAILURE_LIMIT),
+    };
+    let ended = end(&mut stages, &notices, clean, limit);
+    if clean && ended.is_err() {
+        // What fails in the middle of a clean stop is a failure like any other.
+        let _ = end(&mut stages, &notices, false, FAILURE_LIMIT);
+    }
+    leave(&stages, stay && clean && ended.is_ok());
+    runtime.shutdown_background();
+    result.and(ended).map_err(|failure| RunError::Failed(failure.message))
+}
+
+fn start_stages(
+    plan: Plan,
+    sender: &Sender<Notice>,
+    runtime: &tokio::runtime::Handle,
+    stages: &mut Vec<StageInstance>,
+) -> Result<(), Failure> {
+    for (index, one) in plan.stages.into_iter().enumerate() {
+        let info = one.stage.info();
+        let application_id = one.names.application_id.clone();
+        let failed = |what: &str, error| Failure::broker(info.name, what, &error);
+        let inputs = plan
+            .clients
+            .reader(&application_id, ReaderKind::Inputs)
+            .map_err(|error| failed("make a reader", error))?;
+        let changelogs = match &one.changelog {
+            Some(_) => Some(
+                plan.clients
+                    .reader(&application_id, ReaderKind::Changelogs)
+                    .map_err(|error| failed("make a reader", error))?,
+            ),
+            None => None,
+        };
+        let events = sender.clone();
+        let group = plan
+            .clients
+            .join(
+                &application_id,
+                &one.names.inputs,
+                Box::new(move |event| {
+                    let _ = events.send(Notice::Group { stage: index, event });
+                }),
+            )
+            .map_err(|error| failed("join the group", error))?;
+        warm_up(&inputs, one.names.inputs.clone());
+        if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
+            warm_up(reader, vec![changelog.topic.clone()]);
+        }
+        let context = Arc::new(StageContext {
+            stage: one.stage,
+            info,
+            names: one.names,
+            changelog: one.changelog,
+            limits: plan.limits,
+            env: Env::default(),
+            group,
+            inputs,
+            changelogs,
+            producers: plan.clients.producers(),
+            stores: plan.stores.clone(),
+            watchdog: Watchdog::default(),
+            progress: plan.restores.clone(),
+            positions: lag::Positions::default(),
+        });
+        let notices = Notices { stage: index, sender: sender.clone() };
+        stages.push(StageInstance::new(context, notices, runtime.clone(), plan.health.clone()));
+    }
+    Ok(())
+}
+
+/// Connects ahead of need, while the group forms.
+fn warm_up(reader: &Arc<dyn crate::port::Reader>, topics: Vec<Arc<str>>) {
+    let reader = reader.clone();
+    std::thread::spawn(move || reader.warm_up(&topics, Duration::from_secs(5)));
+}
+
+/// Hands notices on until a stop or a failure.
+fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result<(), Failure> {
+    loop {
+        match notices.recv_timeout(TICK) {
+            Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
+            Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
+            Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
+            Ok(Notice::Failed(failure)) => return Err(failure),
+            Ok(Notice::Stop) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        for stage in stages.iter() {
+            stage.tick()?;
+        }
+    }
+}
+
+/// Ends all tasks: their groups are still polled, so that a rebalance on the way is answered.
+fn end(
+    stages: &mut [StageInstance],
+    notices: &Receiver<Notice>,
+    clean: bool,
+    limit: Duration,
+) -> Result<(), Failure> {
+    stages.iter_mut().for_each(|stage| stage.stop(clean));
+    let until = Instant::now() + limit;
+    while !stages.iter().all(StageInstance::is_stopped) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return match clean {
+                true => Err(Failure::new(format!(
+                    "the tasks have not ended within --shutdown-timeout ({}): what was in flight is taken up again \
+                     at the next start",
+                    humantime::format_duration(limit)
+                ))),
+                false => Ok(()),
+            };
+        }
+        match notices.recv_timeout(left.min(TICK)) {
+            Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
+            Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
+            Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
+            Ok(Notice::Failed(failure)) if clean => return Err(failure),
+            Ok(Notice::Failed(failure)) => tracing::error!("{}", failure.message),
+            Ok(Notice::Stop) => return Err(Failure::new("stopped at once by a second signal")),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Leaves all groups at once.
+fn leave(stages: &[StageInstance], stay: bool) {
+    std::thread::scope(|scope| {
+        for stage in stages {
+            scope.spawn(move || {
+                if let Err(error) = stage.context().group.leave(stay, LEAVE_LIMIT) {
+                    tracing::warn!(stage = stage.context().info.name, "the group was not left: {error}");
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,482 @@
+//! Drives one task: takes records, runs user code, closes batches, and carries out what the state machine asks
+//! for. It runs as one async task; whatever blocks is done by the task's [`Worker`] thread.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::batch::{Building, ClosedBatch, Held};
+use super::context::StageContext;
+use super::error::Failure;
+use super::messages;
+use super::reading::Reading;
+use super::rounds::{self, Finished, Running};
+use super::stage::Notices;
+use super::worker::{Report, Work, Worker};
+use crate::glue::RawRecord;
+use crate::observe::names;
+use crate::port::Store;
+use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
+
+/// Positions that moved without any record are committed after this long (S3.3).
+const IDLE_COMMIT: Duration = Duration::from_secs(60);
+/// Looks at the queues now and then even if nothing woke the task.
+const FALLBACK_POLL: Duration = Duration::from_millis(500);
+/// A worker thread that takes longer to end is left behind.
+const WORKER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a stage tells its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Assigned { mine: bool },
+    Revoked,
+    Lost,
+    Stop,
+    Halt,
+}
+
+/// Runs a task to its end.
+pub(super) async fn run(
+    context: Arc<StageContext>,
+    partition: i32,
+    mut controls: UnboundedReceiver<Control>,
+    notices: Notices,
+) {
+    let (report_sender, mut reports) = unbounded_channel();
+    let worker = match Worker::start(context.clone(), partition, report_sender) {
+        Ok(worker) => worker,
+        Err(error) => {
+            let stage = context.info.name;
+            notices.failed(Failure::new(format!(
+                "stage {stage}: can't start a thread for partition {partition}: {error}"
+            )));
+            return;
+        }
+    };
+    let (machine, commands) = Machine::new(Config {
+        inputs: context.names.inputs.len(),
+        changelog: context.changelog.as_ref().map(|changelog| changelog.id.clone()),
+        start_latest: context.info.start == crate::glue::Start::Latest,
+    });
+    let mut task = Task::new(context, partition, machine, worker, notices);
+    task.carry_out(commands);
+    while !task.machine.is_ended() {
+        task.work();
+        if task.machine.is_ended() {
+            break;
+        }
+        let wake_at = task.wake_at();
+        let may_take = task.may_take();
+        let notify = task.notify.clone();
+        tokio::select! {
+            biased;
+            control = controls.recv() => match control {
+                Some(control) => task.control(control),
+                None => task.control(Control::Halt),
+            },
+            report = reports.recv() => match report {
+                Some(Report::Event(event)) => task.report(event),
+                Some(Report::Store(store)) => task.store = Some(store),
+                Some(Report::Failed(failure)) => task.fail(failure),
+                Some(Report::Gone) | None => {
+                    let stage = task.context.info.name;
+                    task.fail(Failure::new(format!(
+                        "stage {stage}: the thread of partition {partition} died of an error in Flechtwerk itself; \
+                         please report it with the panic message above"
+                    )));
+                    task.control(Control::Lost);
+                }
+            },
+            finished = rounds::next(&mut task.running) => task.finished(finished),
+            () = notify.notified(), if may_take => {}
+            () = async { match wake_at {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => pending().await,
+            }} => {}
+        }
+    }
+    let limit = tokio::time::sleep(WORKER_LIMIT);
+    tokio::pin!(limit);
+    loop {
+        tokio::select! {
+            report = reports.recv() => if matches!(report, Some(Report::Gone) | None) { break },
+            () = &mut limit => {
+                tracing::warn!(stage = task.context.info.name, partition, "the task's thread has not ended in time and is left behind");
+                break;
+            }
+        }
+    }
+}
+
+struct Task {
+    context: Arc<StageContext>,
+    partition: i32,
+    machine: Machine,
+    worker: Worker,
+    notices: Notices,
+    notify: Arc<Notify>,
+    store: Option<Arc<dyn Store>>,
+    reading: Option<Reading>,
+    running: Option<Running>,
+    held: Held,
+    /// Most records that the next round takes; shrinks where rounds grow too large.
+    round_limit: usize,
+    overlay: Overlay,
+    building: Building,
+    /// Closed batches that are not in the store yet: one in flight, one ready.
+    closed: VecDeque<Arc<ClosedBatch>>,
+    next_id: BatchId,
+    /// When the previous commit was started.
+    last_commit: Option<Instant>,
+    /// Since when positions have been ahead of the committed ones with an empty batch.
+    moved: Option<Instant>,
+    wait_until: Option<Instant>,
+    end_until: Option<Instant>,
+    stopping: bool,
+}
+
+impl Task {
+    fn new(
+        context: Arc<StageContext>,
+        partition: i32,
+        machine: Machine,
+        worker: Worker,
+        notices: Notices,
+    ) -> Task {
+        Task {
+            round_limit: context.limits.max_poll_records,
+            context,
+            partition,
+            machine,
+            worker,
+            notices,
+            notify: Arc::new(Notify::new()),
+            store: None,
+            reading: None,
+            running: None,
+            held: Held::default(),
+            overlay: Overlay::default(),
+            building: Building::default(),
+            closed: VecDeque::new(),
+            next_id: FIRST_POSITIONS + 1,
+            last_commit: None,
+            moved: None,
+            wait_until: None,
+            end_until: None,
+            stopping: false,
+        }
+    }
+
+    // ---- events and commands
+
+    fn step(&mut self, event: Event) {
+        let commands = self.machine.step(event);
+        self.carry_out(commands);
+    }
+
+    fn report(&mut self, event: Event) {
+        if let Event::Applied { id } = event
+            && let Some(index) = self.closed.iter().position(|batch| batch.id == id)
+        {
+            // From here on the store has it.
+            if let Some(batch) = self.closed.remove(index) {
+                names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+            }
+            self.overlay.applied();
+        }
+        self.step(event);
+        if self.machine.is_live() {
+            let committed = self.machine.committed().into_iter().flatten().collect();
+            self.context.positions.set(self.partition, committed);
+        }
+    }
+
+    fn control(&mut self, control: Control) {
+        let limit = match control {
+            Control::Assigned { mine: false } => Some(self.context.limits.revoke_timeout),
+            Control::Halt => Some(Duration::from_secs(10)),
+            _ => None,
+        };
+        if let (Some(limit), None) = (limit, self.end_until) {
+            self.end_until = Some(Instant::now() + limit);
+        }
+        self.stopping |= control == Control::Stop;
+        self.step(match control {
+            Control::Assigned { mine } => Event::Assigned { mine },
+            Control::Revoked => Event::Revoked,
+            Control::Lost => Event::Lost,
+            Control::Stop => Event::Stop,
+            Control::Halt => Event::Halt,
+        });
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.notices.failed(failure);
+        self.control(Control::Halt);
+    }
+
+    fn carry_out(&mut self, commands: Vec<Command>) {
+        for command in commands {
+            match command {
+                Command::Wait => {
+                    self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)
+                }
+                Command::Fence => self.worker.ask(Work::Fence),
+                Command::DropProducer => self.worker.ask(Work::DropProducer),
+                Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),
+                Command::ReadChangelogEnd => self.worker.ask(Work::ReadChangelogEnd),
+                Command::OpenStore { wiped } => {
+                    self.store = None;
+                    self.worker.ask(Work::OpenStore { wiped });
+                }
+                Command::Restore { end, stamp } => self.worker.ask(Work::Restore { end, stamp }),
+                Command::ReadRanges => self.worker.ask(Work::ReadRanges),
+                Command::Run { positions } => self.begin(positions),
+                Command::Discard { keep } => self.discard(keep),
+                Command::Send { id, stamp, positions, paced } => {
+                    self.last_commit = Some(Instant::now());
+                    let batch = self.batch(id);
+                    self.overlay.committing(batch.layer.clone());
+                    self.worker.ask(Work::Send { batch, stamp, positions, paced });
+                }
+                Command::Apply { id, stamp } => {
+                    let batch = self.batch(id);
+                    self.worker.ask(Work::Apply { batch, stamp });
+                }
+                Command::Warn(warning) => messages::warn(&self.context, self.partition, &warning),
+                Command::Fail(why) => {
+                    self.notices.failed(messages::failure(&self.context, self.partition, &why));
+                    self.finish(false);
+                }
+                Command::End { clean } => self.finish(clean),
+            }
+        }
+    }
+
+    /// The closed batch of this id.
+    fn batch(&self, id: BatchId) -> Arc<ClosedBatch> {
+        let batch = self.closed.iter().find(|batch| batch.id == id).cloned();
+        // The commit of resolved start positions has nothing in it.
+        debug_assert!(batch.is_some() || id == FIRST_POSITIONS);
+        batch.unwrap_or_else(|| Arc::new(ClosedBatch { id, ..ClosedBatch::default() }))
+    }
+
+    fn begin(&mut self, positions: Vec<i64>) {
+        match Reading::open(&self.context, self.partition, positions, &self.notify) {
+            Ok(reading) => self.reading = Some(reading),
+            Err(failure) => return self.fail(failure),
+        }
+        self.notices.running(self.partition, true);
+        tracing::info!(stage = self.context.info.name, partition = self.partition, "task is running");
+    }
+
+    fn discard(&mut self, keep: Option<BatchId>) {
+        self.stop_round();
+        self.reading = None;
+        self.held = Held::default();
+        self.overlay.discard();
+        self.building = Building::default();
+        self.closed.retain(|batch| Some(batch.id) == keep);
+        self.moved = None;
+        self.context.positions.remove(self.partition);
+        self.notices.running(self.partition, false);
+    }
+
+    fn stop_round(&mut self) {
+        if self.running.take().is_some() {
+            self.context.watchdog.stop(self.partition);
+        }
+    }
+
+    fn finish(&mut self, clean: bool) {
+        self.discard(None);
+        self.store = None;
+        self.worker.cancel.cancel();
+        self.worker.ask(Work::Quit { flush: clean });
+    }
+
+    // ---- time
+
+    /// When to look again even if nothing happens.
+    fn wake_at(&self) -> Option<Instant> {
+        let may_close = self.running.is_none() && self.machine.may_compute();
+        let due =
+            (may_close && self.building.records > 0 && self.machine.may_send()).then(|| self.commit_due());
+        let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
+        let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
+        [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
+    }
+
+    fn commit_due(&self) -> Instant {
+        self.last_commit.map_or_else(Instant::now, |last| last + self.context.limits.commit_interval)
+    }
+
+    // ---- batches
+
+    /// Everything that can be done now without waiting.
+    fn work(&mut self) {
+        let now = Instant::now();
+        if self.wait_until.take_if(|until| *until <= now).is_some() {
+            self.step(Event::Waited);
+        }
+        if self.end_until.take_if(|until| *until <= now).is_some() {
+            self.step(Event::Lost);
+        }
+        loop {
+            self.close_if_due();
+            if !self.may_take() {
+                break;
+            }
+            match self.take() {
+                Ok(records) if records.is_empty() => {
+                    self.notice_ends();
+                    break;
+                }
+                Ok(records) => self.start(records),
+                Err(failure) => return self.fail(failure),
+            }
+        }
+        self.drain_if_stopping();
+    }
+
+    fn is_full(&self) -> bool {
+        self.building.records >= self.context.limits.max_poll_records
+            || self.bytes() >= self.context.limits.max_batch_bytes
+    }
+
+    /// Inputs, buffered outputs and changed state together.
+    fn bytes(&self) -> usize {
+        self.building.input_bytes + self.building.outputs.bytes.len() + self.overlay.building_bytes()
+    }
+
+    fn may_take(&self) -> bool {
+        self.running.is_none() && self.reading.is_some() && self.machine.may_compute() && !self.is_full()
+    }
+
+    fn take(&mut self) -> Result<Vec<RawRecord>, Failure> {
+        let room = (self.context.limits.max_poll_records - self.building.records).min(self.round_limit);
+        if !self.held.is_empty() {
+            return Ok(self.held.take(room));
+        }
+        let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
+        match &mut self.reading {
+            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn start(&mut self, records: Vec<RawRecord>) {
+        let input_bytes: usize = records.iter().map(RawRecord::size).sum();
+        let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
+        let outputs = std::mem::take(&mut self.building.outputs);
+        let store = self.store.as_deref();
+        match rounds::start(&self.context, self.partition, records, &self.overlay, store, outputs, budget) {
+            Ok(running) => self.running = Some(running),
+            Err(rounds::NotStarted::Store(error)) => self.step(Event::StoreFailed { error }),
+            Err(rounds::NotStarted::Failed(failure)) => self.fail(failure),
+        }
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        self.running = None;
+        self.context.watchdog.stop(self.partition);
+        match finished {
+            Finished::Done { grouped, outputs } => {
+                self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
+                self.building.outputs = outputs;
+                self.building.records += grouped.round.records.len();
+                let round = &grouped.round;
+                self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
+                for (bucket, key) in round.buckets.iter().zip(&grouped.changelog_keys) {
+                    let timestamp = round.records[bucket.records.end - 1].timestamp;
+                    self.overlay.change(key, bucket.state.clone(), &bucket.change, timestamp);
+                }
+                if let Some(reading) = &mut self.reading {
+                    reading.processed(&round.records);
+                    reading.reach_ends(&self.held);
+                }
+            }
+            Finished::OverBudget { grouped, outputs } => {
+                // Nothing of the round counts: the batch goes out without it, or the next round takes less.
+                self.building.outputs = outputs;
+                if self.building.records == 0 {
+                    self.round_limit = (grouped.round.records.len() / 2).max(1);
+                    self.held.put(grouped.round.records);
+                } else {
+                    self.held.put(grouped.round.records);
+                    self.close();
+                }
+            }
+            Finished::Failed(failure) => self.fail(failure),
+        }
+    }
+
+    /// Positions that moved by an end-of-partition event alone are committed after a while.
+    fn notice_ends(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            reading.reach_ends(&self.held);
+        }
+        if self.building.records == 0 && self.has_moved() {
+            self.moved.get_or_insert_with(Instant::now);
+        }
+    }
+
+    fn has_moved(&self) -> bool {
+        let Some(reading) = &self.reading else { return false };
+        self.closed.is_empty()
+            && reading
+                .positions
+                .iter()
+                .zip(self.machine.committed())
+                .any(|(now, committed)| Some(*now) != committed)
+    }
+
+    fn close_if_due(&mut self) {
+        if self.running.is_some() || !self.machine.may_compute() {
+            return;
+        }
+        let now = Instant::now();
+        let due = self.building.records > 0 && self.machine.may_send() && self.commit_due() <= now;
+        let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
+        if self.building.records > 0 && self.is_full() || due || idle {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(reading) = &self.reading else { return };
+        let positions = reading.positions.clone();
+        let building = std::mem::take(&mut self.building);
+        let layer = self.overlay.close();
+        let id = self.next_id;
+        self.next_id += 1;
+        names::batch_records(self.context.info.name, self.partition).record(building.records as f64);
+        self.closed.push_back(Arc::new(ClosedBatch {
+            id,
+            outputs: building.outputs,
+            writes: if self.context.changelog.is_some() { layer.writes() } else { Vec::new() },
+            layer,
+            records: building.records,
+        }));
+        self.moved = None;
+        self.step(Event::Closed { id, positions });
+    }
+
+    /// After a stop: the last batch is closed once its round is done, and that is all.
+    fn drain_if_stopping(&mut self) {
+        if !self.stopping || self.running.is_some() || self.machine.is_ended() {
+            return;
+        }
+        if self.machine.is_live() && self.closed.len() < 2 && (self.building.records > 0 || self.has_moved())
+        {
+            self.close();
+        }
+        if self.building.records == 0 {
+            self.step(Event::Drained);
+        }
+    }
+}

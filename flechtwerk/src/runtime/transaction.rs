@@ -1,0 +1,187 @@
+//! One transaction: outputs, changelog records and input positions, all or nothing (S3.1).
+//!
+//! The transaction is open only from the first produce to EndTxn (S3.5). What can't be told from the answers is
+//! left to the stamps (S3.7).
+
+use std::time::{Duration, Instant};
+
+use super::context::{Cancel, StageContext};
+use super::error::Failure;
+use crate::glue::Outputs;
+use crate::port::{BrokerError, ChangelogRecord, ErrorKind, OffsetCommit, Producer, Unanswered};
+use crate::task::{Abort, Outcome, Stamp, Write};
+
+/// One slice of a commit; between slices the producer's events are served and a stop is noticed.
+const COMMIT_SLICE: Duration = Duration::from_millis(200);
+/// An abort that takes longer is given up together with its producer.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// What goes into a transaction.
+pub(super) struct Transaction<'a> {
+    pub(super) partition: i32,
+    pub(super) outputs: &'a Outputs,
+    pub(super) writes: &'a [Write],
+    pub(super) positions: &'a [i64],
+    pub(super) stamp: &'a Stamp,
+}
+
+/// Sends it and says what became of it; an error stops the process.
+pub(super) fn send(
+    context: &StageContext,
+    producer: &mut dyn Producer,
+    transaction: &Transaction<'_>,
+    cancel: &Cancel,
+) -> Result<Outcome, Failure> {
+    let before = producer.unanswered();
+    let Err(error) = attempt(context, producer, transaction, cancel) else {
+        return Ok(Outcome::Committed { suspect: is_suspect(before, producer.unanswered(), false) });
+    };
+    let end_txn_sent = producer.unanswered().sent_end_txn > before.sent_end_txn;
+    match error.kind {
+        ErrorKind::Hopeless => {
+            let _ = producer.abort(ABORT_LIMIT);
+            Err(explain(context, transaction, &error))
+        }
+        ErrorKind::FencedInstance => {
+            let _ = producer.abort(ABORT_LIMIT);
+            Err(super::stage::instance_fenced(context.info.name, &error))
+        }
+        ErrorKind::Abortable | ErrorKind::Generation => Ok(abort(producer, &error, before, end_txn_sent)),
+        ErrorKind::Fenced | ErrorKind::Fatal | ErrorKind::TimedOut | ErrorKind::Retriable => {
+            let fenced = error.kind == ErrorKind::Fenced;
+            let open = producer.unanswered().open_txn > 0;
+            let error = error.to_string();
+            Ok(match end_txn_sent || open {
+                true => Outcome::Unknown { fenced, error },
+                false => Outcome::Dead { fenced, error },
+            })
+        }
+    }
+}
+
+/// Begin, produce, offsets, commit.
+fn attempt(
+    context: &StageContext,
+    producer: &mut dyn Producer,
+    transaction: &Transaction<'_>,
+    cancel: &Cancel,
+) -> Result<(), BrokerError> {
+    producer.begin()?;
+    producer.produce(transaction.outputs, &context.names.outputs)?;
+    if let Some(changelog) = &context.changelog
+        && !transaction.writes.is_empty()
+    {
+        let records: Vec<ChangelogRecord> = transaction
+            .writes
+            .iter()
+            .map(|write| ChangelogRecord {
+                key: write.key.clone(),
+                value: write.value.clone(),
+                timestamp: write.timestamp,
+            })
+            .collect();
+        producer.produce_changelog(&changelog.topic, transaction.partition, &records)?;
+    }
+    let metadata = transaction.stamp.to_string();
+    let offsets: Vec<OffsetCommit> = context
+        .input_partitions(transaction.partition)
+        .into_iter()
+        .zip(transaction.positions)
+        .map(|(at, offset)| OffsetCommit { at, offset: *offset, metadata: metadata.clone() })
+        .collect();
+    let until = Instant::now() + context.limits.broker_timeout;
+    repeat(cancel, until, || producer.send_offsets(&offsets, &*context.group, COMMIT_SLICE * 5))?;
+    let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
+    match (committed, producer.delivery_error()) {
+        // The delivery error says which record it was; the commit only that something failed.
+        (Err(error), Some(delivery)) if error.kind != ErrorKind::Fenced => Err(delivery),
+        (result, _) => result,
+    }
+}
+
+/// The same call again while the client asks for it, until the time is up or the task is over.
+fn repeat(
+    cancel: &Cancel,
+    until: Instant,
+    mut call: impl FnMut() -> Result<(), BrokerError>,
+) -> Result<(), BrokerError> {
+    loop {
+        match call() {
+            Err(error) if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Retriable) => {
+                if cancel.is_cancelled() || Instant::now() >= until {
+                    return Err(error);
+                }
+                if error.kind == ErrorKind::Retriable {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+fn abort(
+    producer: &mut dyn Producer,
+    error: &BrokerError,
+    before: Unanswered,
+    end_txn_sent: bool,
+) -> Outcome {
+    // A Produce that is open when the abort begins may reach the broker late and join the next transaction.
+    let open_before = is_suspect(before, producer.unanswered(), true);
+    if let Err(failed) = producer.abort(ABORT_LIMIT) {
+        let fenced = failed.kind == ErrorKind::Fenced;
+        let error = format!("{error}; and the abort failed: {failed}");
+        return match end_txn_sent {
+            true => Outcome::Unknown { fenced, error },
+            false => Outcome::Dead { fenced, error },
+        };
+    }
+    let suspect = open_before || is_suspect(before, producer.unanswered(), true);
+    if suspect && end_txn_sent {
+        return Outcome::Unknown { fenced: false, error: error.to_string() };
+    }
+    let why = match error.kind {
+        ErrorKind::Generation => Abort::Generation,
+        _ => Abort::Other(error.to_string()),
+    };
+    Outcome::Aborted { why, suspect }
+}
+
+/// True if a request was sent since `before` and never answered (S3.7).
+fn is_suspect(before: Unanswered, after: Unanswered, aborted: bool) -> bool {
+    let transactional = after.lost_txn > before.lost_txn || after.open_txn > 0;
+    let produce = after.lost_produce > before.lost_produce || after.open_produce > 0;
+    transactional || (aborted && produce)
+}
+
+/// Names topic, place of the input and size.
+fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &BrokerError) -> Failure {
+    let stage = context.info.name;
+    let size = error.size.map(|size| format!(" of {size} bytes")).unwrap_or_default();
+    let output = error.output.and_then(|index| transaction.outputs.records.get(index));
+    Failure::new(match output {
+        Some(output) => {
+            let topic = &context.names.outputs[usize::from(output.topic)];
+            let input = &context.names.inputs[usize::from(output.cause.input)];
+            format!(
+                "stage {stage}: the broker refused an output{size} to topic {topic}, made of the record at \
+                 {input}/{} offset {}: {error}; make the output smaller, or allow larger ones: \
+                 max.message.bytes of the topic, and -X message.max.bytes for this program",
+                output.cause.partition, output.cause.offset,
+            )
+        }
+        None => {
+            let place: Vec<String> = context
+                .input_partitions(transaction.partition)
+                .iter()
+                .zip(transaction.positions)
+                .map(|(at, offset)| format!("{}/{} before offset {offset}", at.topic, at.partition))
+                .collect();
+            format!(
+                "stage {stage}: the broker refused a transaction (a changelog record{size} or the input \
+                 positions) of {}: {error}",
+                place.join(", "),
+            )
+        }
+    })
+}

@@ -1,0 +1,420 @@
+//! The thread of one task that owns its transactional producer and makes every blocking call: the cluster never
+//! holds up the async side, where user code runs.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::batch::ClosedBatch;
+use super::context::{Cancel, StageContext};
+use super::error::{Failure, chain};
+use super::restore::{Unrestored, restore};
+use super::transaction::{self, Transaction};
+use crate::observe::names;
+use crate::port::{Change, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
+use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp};
+
+/// How often an idle producer's logs and events are served.
+const SERVE_INTERVAL: Duration = Duration::from_millis(250);
+/// Time limit of one question to the cluster.
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+/// Pause before a batch is sent again that was refused because the group moved on.
+const REDO_PAUSE: Duration = Duration::from_millis(20);
+
+/// What the thread is asked to do; each but `DropProducer` is answered with a report.
+pub(super) enum Work {
+    Fence,
+    DropProducer,
+    ReadOffsets,
+    ReadChangelogEnd,
+    OpenStore { wiped: bool },
+    Restore { end: i64, stamp: Option<String> },
+    ReadRanges,
+    Send { batch: Arc<ClosedBatch>, stamp: Stamp, positions: Vec<i64>, paced: bool },
+    Apply { batch: Arc<ClosedBatch>, stamp: Stamp },
+    Quit { flush: bool },
+}
+
+/// What comes back.
+pub(super) enum Report {
+    Event(Event),
+    /// The store is open; comes before [`Event::StoreOpened`].
+    Store(Arc<dyn Store>),
+    /// The process must stop.
+    Failed(Failure),
+    /// The thread is gone, and with it producer and store.
+    Gone,
+}
+
+/// The async side's end of the thread.
+pub(super) struct Worker {
+    work: Sender<Work>,
+    pub(super) cancel: Cancel,
+}
+
+impl Worker {
+    /// Starts the thread of a task.
+    pub(super) fn start(
+        context: Arc<StageContext>,
+        partition: i32,
+        reports: UnboundedSender<Report>,
+    ) -> std::io::Result<Worker> {
+        let (work, queue) = channel();
+        let cancel = Cancel::default();
+        let thread = Thread {
+            inputs: context.input_partitions(partition),
+            context,
+            partition,
+            cancel: cancel.clone(),
+            reports,
+            producer: None,
+            store: None,
+            overran: 0,
+        };
+        let name = format!("{}/{partition}", thread.context.info.name);
+        std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
+        Ok(Worker { work, cancel })
+    }
+
+    /// Hands work over. A thread that has gone has said so, or reports a failure: nothing is lost by ignoring it.
+    pub(super) fn ask(&self, work: Work) {
+        let _ = self.work.send(work);
+    }
+}
+
+struct Thread {
+    context: Arc<StageContext>,
+    partition: i32,
+    inputs: Vec<TopicPartition>,
+    cancel: Cancel,
+    reports: UnboundedSender<Report>,
+    producer: Option<Box<dyn Producer>>,
+    store: Option<Arc<dyn Store>>,
+    /// Transactions in a row that the broker ended because they took too long.
+    overran: u32,
+}
+
+impl Thread {
+    fn run(mut self, queue: &Receiver<Work>) {
+        let mut quit = false;
+        while !quit {
+            let work = match queue.recv_timeout(SERVE_INTERVAL) {
+                Ok(work) => work,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.serve();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            quit = matches!(work, Work::Quit { .. });
+            if let Err(failure) = self.carry_out(work) {
+                let _ = self.reports.send(Report::Failed(failure));
+            }
+        }
+        // A transaction that is still open is left to the next owner's fence.
+        self.producer = None;
+        self.store = None;
+        let _ = self.reports.send(Report::Gone);
+    }
+
+    fn report(&self, event: Event) {
+        // Nobody listens any more once the task is over.
+        let _ = self.reports.send(Report::Event(event));
+    }
+
+    fn serve(&mut self) {
+        if let Some(producer) = &mut self.producer {
+            producer.serve();
+        }
+    }
+
+    fn carry_out(&mut self, work: Work) -> Result<(), Failure> {
+        match work {
+            Work::Fence => self.fence(),
+            Work::DropProducer => {
+                self.producer = None;
+                Ok(())
+            }
+            Work::ReadOffsets => self.read_offsets(),
+            Work::ReadChangelogEnd => self.read_changelog_end(),
+            Work::OpenStore { wiped } => self.open_store(wiped),
+            Work::Restore { end, stamp } => self.restore(end, stamp.as_deref()),
+            Work::ReadRanges => self.read_ranges(),
+            Work::Send { batch, stamp, positions, paced } => self.send(&batch, &stamp, &positions, paced),
+            Work::Apply { batch, stamp } => self.apply(&batch, &stamp),
+            Work::Quit { flush } => {
+                if flush
+                    && let Some(store) = &self.store
+                    && let Err(error) = store.flush()
+                {
+                    tracing::warn!(
+                        stage = self.context.info.name,
+                        partition = self.partition,
+                        "the store could not be flushed and will be restored at the next start: {}",
+                        chain(&error)
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Fences in short attempts with a fresh producer each: over an open transaction the client would wait for
+    /// half a second otherwise.
+    fn fence(&mut self) -> Result<(), Failure> {
+        self.producer = None;
+        let context = self.context.clone();
+        let transactional_id = context.names.transactional_id(self.partition);
+        let warm_up = &context.names.inputs[0];
+        let until = Instant::now() + context.limits.broker_timeout;
+        let mut limit = Duration::from_millis(100);
+        loop {
+            if self.cancel.is_cancelled() {
+                return Ok(());
+            }
+            let result = context.producers.create(&transactional_id, warm_up).and_then(|mut producer| {
+                producer.fence(limit)?;
+                Ok(producer)
+            });
+            match result {
+                Ok(producer) => {
+                    self.producer = Some(producer);
+                    names::fences(context.info.name, self.partition).increment(1);
+                    self.report(Event::Fenced { owner: format!("{:016x}", rand::random::<u64>()) });
+                    return Ok(());
+                }
+                Err(error) => match error.kind {
+                    ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Abortable | ErrorKind::Fatal
+                        if Instant::now() < until =>
+                    {
+                        tracing::debug!(
+                            stage = context.info.name,
+                            partition = self.partition,
+                            "fencing again: {error}"
+                        );
+                        limit = (limit * 2).min(Duration::from_secs(5));
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                    ErrorKind::Fenced => {
+                        self.report(Event::FenceLost { error: error.to_string() });
+                        return Ok(());
+                    }
+                    _ => return Err(Failure::broker(context.info.name, "fence the previous owner", &error)),
+                },
+            }
+        }
+    }
+
+    fn read_offsets(&mut self) -> Result<(), Failure> {
+        let answer = self.context.retry("read the committed offsets", &self.cancel, || {
+            self.context.group.committed(&self.inputs, ASK_LIMIT)
+        })?;
+        if let Some(committed) = answer {
+            let committed = committed
+                .into_iter()
+                .map(|one| CommittedInput { offset: one.offset, metadata: one.metadata })
+                .collect();
+            self.report(Event::Offsets(committed));
+        }
+        Ok(())
+    }
+
+    /// The end counts only once it is stable: an open transaction of another producer holds it back.
+    fn read_changelog_end(&mut self) -> Result<(), Failure> {
+        let context = self.context.clone();
+        let (Some(at), Some(reader)) = (self.changelog(), &context.changelogs) else { return Ok(()) };
+        let mut said = Instant::now();
+        let mut waiting = false;
+        loop {
+            let answer = context
+                .retry("read the changelog's end", &self.cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+            let Some(marks) = answer else { return Ok(()) };
+            if marks.stable >= marks.high {
+                names::changelog_blocked(context.info.name, self.partition).set(0.0);
+                self.report(Event::ChangelogEnd(marks.high));
+                return Ok(());
+            }
+            if !waiting || said.elapsed() > Duration::from_secs(10) {
+                waiting = true;
+                said = Instant::now();
+                names::changelog_blocked(context.info.name, self.partition).set(1.0);
+                tracing::warn!(
+                    stage = context.info.name,
+                    topic = %at.topic,
+                    partition = self.partition,
+                    "an open transaction of another producer holds the changelog back at offset {} of {}: waiting \
+                     until it is committed, aborted or timed out",
+                    marks.stable,
+                    marks.high
+                );
+            }
+            self.serve();
+            if self.cancel.is_cancelled() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn changelog(&self) -> Option<TopicPartition> {
+        let changelog = self.context.changelog.as_ref()?;
+        Some(TopicPartition { topic: changelog.topic.clone(), partition: self.partition })
+    }
+
+    fn open_store(&mut self, wiped: bool) -> Result<(), Failure> {
+        if wiped || self.store.is_none() {
+            self.store = None;
+            let id = StoreId {
+                application_id: self.context.names.application_id.to_string(),
+                partition: self.partition,
+            };
+            match self.context.stores.open(&id, wiped) {
+                Ok(store) => self.store = Some(store),
+                Err(error) => return self.store_failed(&error),
+            }
+        }
+        let Some(store) = self.store.clone() else { return Ok(()) };
+        match store.stamp() {
+            Ok(stamp) => {
+                let _ = self.reports.send(Report::Store(store));
+                self.report(Event::StoreOpened { stamp });
+                Ok(())
+            }
+            Err(error) => self.store_failed(&error),
+        }
+    }
+
+    /// A folder that another process holds is not broken: wiping it would destroy that process's state.
+    fn store_failed(&mut self, error: &StoreError) -> Result<(), Failure> {
+        if error.in_use {
+            return Err(Failure::new(format!(
+                "stage {}: {}; another process uses it: stop that one, or give this one a --state-dir of its own",
+                self.context.info.name,
+                chain(error)
+            )));
+        }
+        self.report(Event::StoreFailed { error: chain(error) });
+        Ok(())
+    }
+
+    fn restore(&mut self, end: i64, stamp: Option<&str>) -> Result<(), Failure> {
+        let (Some(at), Some(store)) = (self.changelog(), self.store.clone()) else { return Ok(()) };
+        let context = self.context.clone();
+        let cancel = self.cancel.clone();
+        match restore(&context, &*store, &at, end, stamp, &cancel, || self.serve()) {
+            Ok(empty) => self.report(Event::Restored { empty }),
+            Err(Unrestored::Cancelled) => {}
+            Err(Unrestored::Store(error)) => return self.store_failed(&error),
+            Err(Unrestored::Failed(failure)) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    fn read_ranges(&mut self) -> Result<(), Failure> {
+        let mut ranges = Vec::with_capacity(self.inputs.len());
+        for at in &self.inputs {
+            let answer = self.context.retry("read the offsets of the inputs", &self.cancel, || {
+                self.context.inputs.watermarks(at, ASK_LIMIT)
+            })?;
+            let Some(marks) = answer else { return Ok(()) };
+            ranges.push(InputRange { low: marks.low, stable: marks.stable, high: marks.high });
+        }
+        self.report(Event::Ranges(ranges));
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        batch: &ClosedBatch,
+        stamp: &Stamp,
+        positions: &[i64],
+        paced: bool,
+    ) -> Result<(), Failure> {
+        let (stage, partition) = (self.context.info.name, self.partition);
+        if paced {
+            std::thread::sleep(REDO_PAUSE);
+        }
+        let Some(producer) = &mut self.producer else {
+            let outcome = Outcome::Dead { fenced: false, error: "the producer is gone".into() };
+            self.report(Event::Sent { id: batch.id, outcome });
+            return Ok(());
+        };
+        let transaction =
+            Transaction { partition, outputs: &batch.outputs, writes: &batch.writes, positions, stamp };
+        let began = Instant::now();
+        let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
+        self.check_duration(&outcome, began.elapsed(), batch.records)?;
+        match &outcome {
+            Outcome::Committed { suspect } => {
+                names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
+                names::commits(stage, partition).increment(1);
+                if *suspect {
+                    names::suspects(stage, partition).increment(1);
+                    tracing::warn!(
+                        stage,
+                        partition,
+                        "a request of a committed transaction was never answered: the producer is replaced"
+                    );
+                }
+            }
+            Outcome::Aborted { why, suspect } => {
+                names::aborts(stage, partition).increment(1);
+                if *suspect {
+                    names::suspects(stage, partition).increment(1);
+                }
+                tracing::info!(stage, partition, "a transaction was aborted: {why:?}");
+            }
+            Outcome::Dead { error, .. } | Outcome::Unknown { error, .. } => {
+                names::suspects(stage, partition).increment(1);
+                tracing::warn!(
+                    stage,
+                    partition,
+                    "the outcome of a transaction is settled by its stamps: {error}"
+                );
+            }
+        }
+        self.report(Event::Sent { id: batch.id, outcome });
+        Ok(())
+    }
+
+    /// A full batch must fit into the transaction time-out, or it would be sent and refused for ever (S6.2). One
+    /// that took too long may have been stopped with its process; two in a row were not.
+    fn check_duration(&mut self, outcome: &Outcome, took: Duration, records: usize) -> Result<(), Failure> {
+        let limits = self.context.limits;
+        let fenced =
+            matches!(outcome, Outcome::Dead { fenced: true, .. } | Outcome::Unknown { fenced: true, .. });
+        self.overran = if fenced && took >= limits.transaction_timeout { self.overran + 1 } else { 0 };
+        if self.overran < 2 {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \
+             the broker ended it; raise --transaction-timeout, or lower --max-poll-records ({})",
+            self.context.info.name,
+            humantime::format_duration(Duration::from_millis(took.as_millis() as u64)),
+            humantime::format_duration(limits.transaction_timeout),
+            limits.max_poll_records
+        )))
+    }
+
+    /// The local store is written only now that the commit is known to have succeeded (S3.4).
+    fn apply(&mut self, batch: &ClosedBatch, stamp: &Stamp) -> Result<(), Failure> {
+        if let Some(store) = &self.store {
+            let changes: Vec<Change> = batch
+                .writes
+                .iter()
+                .map(|write| Change { key: write.key.clone(), value: write.value.clone() })
+                .collect();
+            if let Err(error) = store.apply(&changes, &stamp.to_string()) {
+                return self.store_failed(&error);
+            }
+            let (stage, size) = (self.context.info.name, store.size());
+            names::store_bytes(stage, self.partition).set(size.bytes as f64);
+            names::store_entries(stage, self.partition).set(size.entries as f64);
+        }
+        self.report(Event::Applied { id: batch.id });
+        Ok(())
+    }
+}

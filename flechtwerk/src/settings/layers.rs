@@ -1,0 +1,262 @@
+//! The three places that settings come from, brought into one form.
+//!
+//! Everything in a layer is text or a list of texts, except numbers and booleans of the file: guessing at types
+//! would make the namespace `007` a 7. The settings with names of their own, `topic` and `kafka`, become
+//! dictionaries in every layer, so that each entry is overridden for itself.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Metadata, Profile, Provider};
+
+use super::keys::{self, KEYS, PREFIX, nearest};
+use super::values::text;
+use crate::startup::Problem;
+
+/// What the binary was given, before anything is read. Not to be shown: the environment holds secrets.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    /// The flags that were named, by setting.
+    pub(crate) flags: Dict,
+    /// The whole environment.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The file, by flag.
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Where a setting came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nothing was said about it.
+    Default,
+    File(PathBuf),
+    Environment,
+    Flags,
+}
+
+impl Source {
+    /// The place of one setting, for messages.
+    pub(super) fn place(&self, key: &str) -> String {
+        match self {
+            Source::Default => format!("default of `{key}`"),
+            Source::File(path) => format!("`{key}` in {}", path.display()),
+            Source::Environment => format!("environment variable {}", keys::variable(key)),
+            Source::Flags => format!("flag {}", keys::flag(key)),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => f.write_str("the defaults"),
+            Source::File(path) => write!(f, "the file {}", path.display()),
+            Source::Environment => f.write_str("the environment"),
+            Source::Flags => f.write_str("the command line"),
+        }
+    }
+}
+
+/// One place's settings.
+pub(super) struct Layer {
+    pub(super) source: Source,
+    pub(super) dict: Dict,
+}
+
+impl Provider for &Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.source.to_string())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Profile::Default.collect(self.dict.clone()))
+    }
+}
+
+/// All layers, the weakest first. Variables `FLECHTWERK_TEST_..` belong to test runs and are none of ours.
+pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Vec<Layer> {
+    let mut environment = environment(&given.environment, problems, warnings);
+    let config = match environment.remove("config") {
+        Some(path) if given.config.is_none() => text(&path).map(PathBuf::from),
+        _ => given.config.clone(),
+    };
+    let mut layers = Vec::new();
+    if let Some(path) = config
+        && let Some(dict) = file(&path, problems)
+    {
+        layers.push(Layer { source: Source::File(path), dict });
+    }
+    layers.push(Layer { source: Source::Environment, dict: environment });
+    layers.push(Layer { source: Source::Flags, dict: given.flags.clone() });
+    for layer in &mut layers {
+        for key in ["topic", "kafka"] {
+            pairs(key, layer, problems);
+        }
+    }
+    layers
+}
+
+fn environment(
+    all: &[(OsString, OsString)],
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> Dict {
+    let mut dict = Dict::new();
+    let mut kafka = Dict::new();
+    for (name, value) in all {
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let key = rest.to_ascii_lowercase();
+        let Some(value) = value.to_str() else {
+            problems.push(Problem {
+                what: format!("the value of {PREFIX}{rest} is not UTF-8"),
+                place: format!("environment variable {PREFIX}{rest}"),
+                why: String::new(),
+                mend: "set it to UTF-8 text".into(),
+            });
+            continue;
+        };
+        // Set to nothing is how many tools leave a variable out.
+        if value.is_empty() {
+            continue;
+        }
+        if let Some(name) = key.strip_prefix("kafka_") {
+            kafka.insert(name.replace('_', "."), Value::from(value));
+        } else if key == "config" || (key != "kafka" && keys::find(&key).is_some()) {
+            dict.insert(key, Value::from(value));
+        } else if !key.starts_with("test_") {
+            // No error: orchestrators put variables of their own making here, such as FLECHTWERK_SERVICE_HOST.
+            let near = nearest(&key, KEYS.iter().map(|key| key.name));
+            let near =
+                near.map(|near| format!("; did you mean {}?", keys::variable(near))).unwrap_or_default();
+            warnings
+                .push(format!("environment variable {PREFIX}{rest} names no setting and is ignored{near}"));
+        }
+    }
+    if !kafka.is_empty() {
+        dict.insert("kafka".into(), kafka.into());
+    }
+    dict
+}
+
+fn file(path: &Path, problems: &mut Vec<Problem>) -> Option<Dict> {
+    let mut trouble = |what: String, mend: &str| {
+        problems.push(Problem {
+            what,
+            place: format!("file {}", path.display()),
+            why: "it was named by --config or FLECHTWERK_CONFIG".into(),
+            mend: mend.into(),
+        });
+    };
+    let content = match std::fs::read_to_string(path) {
+        Ok(content) => content,
+        Err(error) => {
+            trouble(format!("the settings file can't be read: {error}"), "name a readable TOML file");
+            return None;
+        }
+    };
+    let mut dict = match Toml::string(&content).data() {
+        Ok(mut profiles) => profiles.remove(&Profile::Default).unwrap_or_default(),
+        Err(error) => {
+            trouble(
+                format!("the settings file is no TOML: {}", without_excerpt(&error.to_string())),
+                "mend that line",
+            );
+            return None;
+        }
+    };
+    for key in ["topic", "kafka"] {
+        if let Some(Value::Dict(_, nested)) = dict.get_mut(key) {
+            *nested = flat(std::mem::take(nested));
+        }
+    }
+    check_keys(&dict, path, problems);
+    Some(dict)
+}
+
+/// A parser's message without the lines of the file that it shows: they may hold a secret.
+fn without_excerpt(message: &str) -> String {
+    let mut kept = String::new();
+    for line in message.lines().filter(|line| !line.contains('|') && !line.trim().is_empty()) {
+        kept += if kept.is_empty() { "" } else { ": " };
+        kept += line.trim();
+    }
+    kept
+}
+
+fn check_keys(dict: &Dict, path: &Path, problems: &mut Vec<Problem>) {
+    for key in dict.keys() {
+        let place = format!("`{key}` in {}", path.display());
+        match keys::find(key) {
+            Some(found) if found.secret => problems.push(Problem {
+                what: format!("`{key}` has no place in the settings file"),
+                place,
+                why: "settings files are copied, shown and checked in; secrets must not be".into(),
+                mend: format!(
+                    "put it into a file of its own, named by `{key}_file`, or set {}",
+                    keys::variable(key)
+                ),
+            }),
+            Some(_) => {}
+            None => {
+                let near = nearest(key, KEYS.iter().filter(|key| !key.secret).map(|key| key.name));
+                problems.push(Problem {
+                    what: format!("there is no setting `{key}`"),
+                    place,
+                    why: "a misspelt setting would have no effect".into(),
+                    mend: match near {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "remove it; settings of librdkafka go into the table [kafka]".into(),
+                    },
+                });
+            }
+        }
+    }
+}
+
+/// `socket.keepalive.enable = true` is a table in a table in TOML; here it is one name again.
+fn flat(nested: Dict) -> Dict {
+    let mut result = Dict::new();
+    for (name, value) in nested {
+        match value {
+            Value::Dict(_, inner) => {
+                result.extend(flat(inner).into_iter().map(|(rest, value)| (format!("{name}.{rest}"), value)));
+            }
+            value => {
+                result.insert(name, value);
+            }
+        }
+    }
+    result
+}
+
+/// Makes a dictionary of `name=value` texts.
+fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
+    let listed = match layer.dict.get(key) {
+        None | Some(Value::Dict(..)) => return,
+        Some(Value::Array(_, parts)) => parts.iter().filter_map(text).collect::<Vec<_>>(),
+        // Values of librdkafka may have commas, names of topics may not.
+        Some(single) => text(single).iter().flat_map(|text| text.split(',')).map(str::to_owned).collect(),
+    };
+    let mut dict = Dict::new();
+    for pair in listed {
+        match pair.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+                dict.insert(name.trim().to_owned(), Value::from(value.trim()));
+            }
+            // The text is not shown: it may be a secret that lost its name.
+            _ => problems.push(Problem {
+                what: format!("an entry of `{key}` is not of the form NAME=VALUE"),
+                place: layer.source.place(key),
+                why: String::new(),
+                mend: match key {
+                    "topic" => "write --topic words=prod.words, with the name in the code first".into(),
+                    _ => "write -X socket.keepalive.enable=true".into(),
+                },
+            }),
+        }
+    }
+    layer.dict.insert(key.to_owned(), dict.into());
+}

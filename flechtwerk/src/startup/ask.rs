@@ -1,0 +1,159 @@
+//! Questions to the cluster, each with a time limit and an error that a person can act on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Chosen, Problem};
+use crate::naming::StageNames;
+use crate::port::{
+    BrokerError, Cluster, Committed, ErrorKind, OffsetCommit, TopicDescription, TopicPartition,
+};
+use crate::settings::{Settings, duration_text};
+
+/// Pause between two attempts of a question.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long one attempt may take. A request can be lost on a coordinator that is just moving; the next one finds it.
+const ATTEMPT: Duration = Duration::from_secs(3);
+
+/// Asks a cluster, repeating what may be repeated.
+pub(crate) struct Asker<'a> {
+    cluster: &'a dyn Cluster,
+    settings: &'a Settings,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn new(cluster: &'a dyn Cluster, settings: &'a Settings) -> Self {
+        Asker { cluster, settings }
+    }
+
+    /// Asks, and asks again while that may help: leaders and coordinators move, and are new on new topics.
+    pub(crate) fn ask<T>(
+        &self,
+        call: impl Fn(&dyn Cluster, Duration) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        repeat(self.settings.connect_timeout, |left| call(self.cluster, left))
+    }
+
+    /// Where the cluster is.
+    pub(crate) fn address(&self) -> &str {
+        &self.settings.bootstrap_servers
+    }
+
+    /// The cluster answers at all.
+    pub(crate) fn answers(&self) -> Result<(), Problem> {
+        match self.ask(|cluster, left| cluster.brokers(left)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Problem {
+                what: format!(
+                    "no broker at {} answered within {}: {error}",
+                    self.settings.bootstrap_servers,
+                    duration_text(self.settings.connect_timeout)
+                ),
+                place: "setting `bootstrap_servers`".into(),
+                why: "nothing can be checked or run without the cluster".into(),
+                mend: "start the brokers, or name others with --bootstrap-servers HOST:PORT\nwhere they ask for TLS or a \
+                       user, see --security-protocol; the client's own log lines say more"
+                    .into(),
+            }),
+        }
+    }
+
+    /// Describes all topics that these stages use, as far as they exist.
+    pub(crate) fn topics(&self, stages: &[Chosen]) -> Result<BTreeMap<Arc<str>, TopicDescription>, Problem> {
+        let used = stages.iter().flat_map(|Chosen { names, .. }| {
+            names.inputs.iter().chain(&names.outputs).chain(&names.changelog).cloned()
+        });
+        let mut names: Vec<Arc<str>> = used.collect();
+        names.sort();
+        names.dedup();
+        self.ask(|cluster, left| cluster.topics(&names, left)).map_err(|error| {
+            self.failed(format!("the topics can't be described: {error}"), "topics of the pipeline".into())
+        })
+    }
+
+    /// The problem of a question that was not answered.
+    pub(crate) fn failed(&self, what: String, place: String) -> Problem {
+        Problem {
+            what,
+            place,
+            why: format!("cluster {}", self.settings.bootstrap_servers),
+            mend: "see the brokers' state and the permissions of this user, then start again".into(),
+        }
+    }
+
+    /// Committed offsets, stable ones only: a transaction that is being finished is waited for.
+    pub(crate) fn committed(
+        &self,
+        group: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Committed>, Problem> {
+        // An owner that died leaves an open transaction for as long as it was allowed to take.
+        let limit = self.settings.connect_timeout + self.settings.transaction_timeout;
+        let one_by_one = || {
+            let deadline = Instant::now() + limit;
+            let mut all = Vec::with_capacity(partitions.len());
+            for partition in partitions {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let single = std::slice::from_ref(partition);
+                all.extend(repeat(left, |left| self.cluster.committed(group, single, left))?);
+            }
+            Ok(all)
+        };
+        // In a busy group there may never be a moment at which all partitions are stable; each one often is.
+        let answer = match self.cluster.committed(group, partitions, limit.min(ATTEMPT)) {
+            Err(error) if may_be_repeated(&error) => one_by_one(),
+            answer => answer,
+        };
+        answer.map_err(|error| {
+            self.failed(format!("the committed offsets can't be read: {error}"), format!("group `{group}`"))
+        })
+    }
+
+    /// Commits to a group without members.
+    pub(crate) fn commit(&self, group: &str, offsets: &[OffsetCommit]) -> Result<(), Problem> {
+        self.ask(|cluster, left| cluster.commit(group, offsets, left)).map_err(|error| {
+            self.failed(format!("the offsets can't be committed: {error}"), format!("group `{group}`"))
+        })
+    }
+}
+
+/// Committed offsets of all input partitions of a stage that exist.
+pub(crate) fn committed_of(
+    asker: &Asker<'_>,
+    names: &StageNames,
+    partitions: impl Fn(&Arc<str>) -> i32,
+) -> Result<Vec<Committed>, Problem> {
+    let all = names.inputs.iter().flat_map(|topic| {
+        (0..partitions(topic)).map(|partition| TopicPartition { topic: topic.clone(), partition })
+    });
+    let all: Vec<_> = all.collect();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    asker.committed(names.group(), &all)
+}
+
+fn may_be_repeated(error: &BrokerError) -> bool {
+    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
+}
+
+/// The same call again while that may help, at most `limit` long; each call gets its time limit.
+pub(super) fn repeat<T>(
+    limit: Duration,
+    mut call: impl FnMut(Duration) -> Result<T, BrokerError>,
+) -> Result<T, BrokerError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match call(left.min(ATTEMPT)) {
+            Err(error) if may_be_repeated(&error) => {
+                if Instant::now() + PAUSE >= deadline {
+                    return Err(error);
+                }
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}

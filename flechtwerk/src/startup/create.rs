@@ -1,0 +1,58 @@
+//! Makes what the checks found missing, after all of them have passed.
+
+use std::sync::Arc;
+
+use super::{Asker, Chosen, Problem, Program, Ready, check};
+use crate::port::{Cluster, NewTopic};
+use crate::settings::Settings;
+
+/// A changelog to make: compacted, with exactly the inputs' count (S7.3).
+pub(crate) fn new_changelog(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
+    let config = [("cleanup.policy".to_owned(), "compact".to_owned())].into();
+    NewTopic { name: name.clone(), partitions, replication_factor, config }
+}
+
+/// Any other topic to make; -1 stands for the cluster's default.
+pub(crate) fn new_topic(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
+    NewTopic { name: name.clone(), partitions, replication_factor, config: Default::default() }
+}
+
+/// Creates what is missing and checks again: what another instance made at the same moment must hold as well.
+pub(crate) fn create(
+    ready: Ready,
+    stages: &[Chosen],
+    settings: &Settings,
+    cluster: &dyn Cluster,
+    program: &Program,
+) -> Result<Ready, Vec<Problem>> {
+    if ready.missing.is_empty() {
+        return Ok(ready);
+    }
+    make(&ready.missing, &Asker::new(cluster, settings))?;
+    check(stages, settings, cluster, program)
+}
+
+/// Creates topics; those that exist are left as they are.
+pub(crate) fn make(topics: &[NewTopic], asker: &Asker<'_>) -> Result<(), Vec<Problem>> {
+    for topic in topics {
+        tracing::info!(topic = %topic.name, partitions = topic.partitions, "creating topic");
+    }
+    let failed = |name: &str, error| {
+        Problem {
+        what: format!("topic `{name}` can't be created: {error}"),
+        place: format!("cluster {}", asker.address()),
+        why: String::new(),
+        mend: "see the permissions of this user and the number of brokers, or have the topic made by whoever may".into(),
+    }
+    };
+    match asker.ask(|cluster, left| cluster.create_topics(topics, left)) {
+        Err(error) => Err(topics.iter().map(|topic| failed(&topic.name, error.clone())).collect()),
+        Ok(results) => {
+            let failures = results
+                .into_iter()
+                .filter_map(|(name, result)| result.err().map(|error| failed(&name, error)));
+            let failures: Vec<Problem> = failures.collect();
+            if failures.is_empty() { Ok(()) } else { Err(failures) }
+        }
+    }
+}

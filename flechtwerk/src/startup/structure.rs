@@ -1,0 +1,236 @@
+//! What must hold between topics, changelogs and committed offsets, as a function of what was seen. No I/O, so that
+//! `topics create` can ask what would hold after it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::stamps::{Verdict, judge};
+use super::{Chosen, CommittedByStage, Problem, Program, Ready, ReadyStage, new_changelog, new_topic};
+use crate::naming::{StageNames, list};
+use crate::port::TopicDescription;
+use crate::settings::Settings;
+
+/// A cluster, as far as some stages use it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) topics: BTreeMap<Arc<str>, TopicDescription>,
+    pub(crate) committed: CommittedByStage,
+}
+
+/// What a topic is to the stages that use it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Role {
+    /// The stages that read it.
+    pub(crate) read_by: Vec<&'static str>,
+    /// The stages that write it.
+    pub(crate) written_by: Vec<&'static str>,
+}
+
+impl Role {
+    fn place(&self) -> String {
+        let stages =
+            |names: &[&str]| format!("stage{} {}", if names.len() == 1 { "" } else { "s" }, list(names));
+        match (self.read_by.as_slice(), self.written_by.as_slice()) {
+            ([], writers) => format!("output of {}", stages(writers)),
+            (readers, []) => format!("input of {}", stages(readers)),
+            (readers, writers) => format!("input of {}, output of {}", stages(readers), stages(writers)),
+        }
+    }
+}
+
+/// All topics of these stages but the changelogs, each once.
+pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
+    let mut roles: BTreeMap<Arc<str>, Role> = BTreeMap::new();
+    for Chosen { names, .. } in stages {
+        for topic in &names.inputs {
+            roles.entry(topic.clone()).or_default().read_by.push(names.stage);
+        }
+        for topic in &names.outputs {
+            roles.entry(topic.clone()).or_default().written_by.push(names.stage);
+        }
+    }
+    roles
+}
+
+/// Everything that is wrong, or what is ready and what may be made.
+pub(crate) fn structure(
+    stages: &[Chosen],
+    seen: &Seen,
+    settings: &Settings,
+    program: &Program,
+) -> Result<Ready, Vec<Problem>> {
+    let mut check = Check { seen, settings, program, problems: Vec::new(), ready: Ready::default() };
+    check.topics(stages);
+    for Chosen { names, .. } in stages {
+        check.stage(names);
+    }
+    if check.problems.is_empty() { Ok(check.ready) } else { Err(check.problems) }
+}
+
+struct Check<'a> {
+    seen: &'a Seen,
+    settings: &'a Settings,
+    program: &'a Program,
+    problems: Vec<Problem>,
+    ready: Ready,
+}
+
+impl Check<'_> {
+    /// S7.1
+    fn topics(&mut self, stages: &[Chosen]) {
+        for (topic, role) in roles(stages) {
+            if self.seen.topics.contains_key(&topic) {
+                continue;
+            }
+            let only_written = role.read_by.is_empty();
+            if only_written && self.settings.create_outputs {
+                self.ready.missing.push(new_topic(&topic, -1, -1));
+                continue;
+            }
+            let partitions =
+                self.co_input_count(stages, &topic).map_or_else(|| "N".to_owned(), |n| n.to_string());
+            let create = self.program.command(&format!("topics create --partitions {partitions}"));
+            self.problems.push(Problem {
+                what: format!("topic `{topic}` does not exist"),
+                place: role.place(),
+                why: "its number of partitions decides where keys go, which is not guessed".into(),
+                mend: match only_written {
+                    true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
+                    false => format!("{create}\nor name another topic: --topic {topic}=TOPIC"),
+                },
+            });
+        }
+    }
+
+    /// Partitions of another input of a stage that reads `topic`, where there is one: it must have as many.
+    fn co_input_count(&self, stages: &[Chosen], topic: &Arc<str>) -> Option<i32> {
+        let readers =
+            stages.iter().map(|chosen| &chosen.names.inputs).filter(|inputs| inputs.contains(topic));
+        readers.flatten().find_map(|input| self.seen.topics.get(input)).map(|found| found.partitions)
+    }
+
+    fn stage(&mut self, names: &StageNames) {
+        let found =
+            names.inputs.iter().map(|topic| self.seen.topics.get(topic).map(|found| found.partitions));
+        let counts: Option<Vec<i32>> = found.collect();
+        let partitions = counts.and_then(|counts| self.one_count(names, &counts));
+        let changelog_id = names.changelog.as_ref().and_then(|changelog| {
+            let found = self.seen.topics.get(changelog)?.clone();
+            self.changelog(names, changelog, &found, partitions);
+            Some(found.id)
+        });
+        let stamped = self.stamps(names, changelog_id.as_deref());
+        let Some(partitions) = partitions else { return };
+        if let Some(changelog) = &names.changelog
+            && changelog_id.is_none()
+            && stamped
+        {
+            self.ready.missing.push(new_changelog(changelog, partitions, -1));
+        }
+        self.ready.stages.push(ReadyStage { names: names.clone(), partitions, changelog_id });
+    }
+
+    /// S7.2
+    fn one_count(&mut self, names: &StageNames, counts: &[i32]) -> Option<i32> {
+        let first = *counts.first()?;
+        if counts.iter().all(|count| *count == first) {
+            return Some(first);
+        }
+        let each: Vec<String> =
+            names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
+        self.problems.push(Problem {
+            what: format!("the inputs differ in their number of partitions: {}", each.join(", ")),
+            place: format!("stage `{}`", names.stage),
+            why: "a task reads the partition of one number of every input, so a key must have one number in all of them"
+                .into(),
+            mend: format!(
+                "copy the records of the odd one into a new topic with as many partitions as the others have, and start \
+                 with\n{}",
+                self.program.command("--topic NAME=TOPIC")
+            ),
+        });
+        None
+    }
+
+    /// S7.3, the changelog itself.
+    fn changelog(
+        &mut self,
+        names: &StageNames,
+        changelog: &str,
+        found: &TopicDescription,
+        partitions: Option<i32>,
+    ) {
+        let place = format!("changelog `{changelog}` of stage `{}`", names.stage);
+        if let Some(partitions) = partitions
+            && found.partitions != partitions
+        {
+            self.problems.push(Problem {
+                what: format!(
+                    "the changelog has {} partitions, but {} {partitions}",
+                    found.partitions,
+                    if names.inputs.len() == 1 { "the input has" } else { "the inputs have" },
+                ),
+                place: place.clone(),
+                why: "keys now lie in other partitions than their state: repartitioning needs a state migration".into(),
+                mend: format!(
+                    "give the inputs {} partitions again, as new topics; or let the state be computed anew from them:\n{}",
+                    found.partitions,
+                    self.reset(names)
+                ),
+            });
+        }
+        if found.cleanup_policy != "compact" {
+            self.problems.push(Problem {
+                what: format!("the changelog has cleanup.policy={}, not compact alone", found.cleanup_policy),
+                place,
+                why: "Kafka deletes state with its old records".into(),
+                mend: format!(
+                    "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {changelog} \
+                     --add-config cleanup.policy=compact\nand where records may be gone already, let the state be computed \
+                     anew from the inputs:\n{}",
+                    self.settings.bootstrap_servers,
+                    self.reset(names)
+                ),
+            });
+        }
+    }
+
+    /// S7.3, the changelog against the committed stamps; true if nothing speaks against making it.
+    fn stamps(&mut self, names: &StageNames, changelog_id: Option<&str>) -> bool {
+        let committed = self.seen.committed.get(names.stage).map(Vec::as_slice).unwrap_or_default();
+        // What a stage without state has committed names a changelog only if it had state once.
+        let verdict = match judge(committed, changelog_id) {
+            Verdict::OtherChangelog(_) if names.changelog.is_none() => Verdict::Fine,
+            verdict => verdict,
+        };
+        let (what, place, why) = match verdict {
+            Verdict::Fine => return true,
+            Verdict::Resetting => (
+                "a reset of this stage is under way, or was cut short".to_owned(),
+                format!("stage `{}`, committed offsets of group `{}`", names.stage, names.group()),
+                "offsets and state don't belong together until it is finished",
+            ),
+            Verdict::OtherChangelog(at) => (
+                match changelog_id {
+                    Some(_) => "the changelog was deleted and made anew since the last commit".to_owned(),
+                    None => "the changelog that the last commit wrote to is gone".to_owned(),
+                },
+                format!(
+                    "changelog `{}` of stage `{}`, stamp at `{}` partition {}",
+                    names.changelog.as_deref().unwrap_or_default(),
+                    names.stage,
+                    at.at.topic,
+                    at.at.partition
+                ),
+                "going on at the committed offsets with empty state would lose what it held",
+            ),
+        };
+        let mend = format!("let the state be computed anew from the inputs:\n{}", self.reset(names));
+        self.problems.push(Problem { what, place, why: why.into(), mend });
+        false
+    }
+
+    fn reset(&self, names: &StageNames) -> String {
+        self.program.command(&format!("reset --stage {} --execute", names.stage))
+    }
+}

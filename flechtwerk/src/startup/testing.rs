@@ -1,0 +1,294 @@
+//! What the tests of names, checks and commands share: stages by hand, and a cluster in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::glue::{
+    AnyStage, BoxFuture, Env, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round, RoundEnd,
+    StageInfo, Start, StateInfo, TopicInfo,
+};
+use crate::port::{
+    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, TopicDescription, TopicPartition,
+    Watermarks,
+};
+use crate::{BoxError, Pipeline};
+
+const fn topic(name: &'static str, id: &'static str) -> TopicInfo {
+    TopicInfo { name, id, key_codec: "Utf8", value_codec: "Json<u64>", key_nullable: false }
+}
+
+static WORDS: TopicInfo = topic("words", "demo::Words");
+static COUNTS: TopicInfo = topic("counts", "demo::Counts");
+static ALERTS: TopicInfo = topic("alerts", "demo::Alerts");
+
+const fn stage(
+    name: &'static str,
+    inputs: &'static [&'static TopicInfo],
+    parts: &'static [Part],
+    application_id: Option<&'static str>,
+) -> StageInfo {
+    StageInfo {
+        name,
+        id: name,
+        application_id,
+        inputs,
+        parts,
+        start: Start::Earliest,
+        order: Order::Inputs,
+        custom_key: false,
+        stub: false,
+    }
+}
+
+const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1 });
+
+/// words -> counts, with state.
+pub(crate) static COUNT: StageInfo = stage("count", &[&WORDS], &[STATE, Part::Output(&COUNTS)], None);
+/// The same under an application id of its own.
+pub(crate) static COUNT_ALL: StageInfo = stage("count-all", &[&WORDS], &[STATE], Some("legacy-counter"));
+/// words -> alerts, no state.
+pub(crate) static ENRICH: StageInfo = stage("enrich", &[&WORDS], &[Part::Output(&ALERTS)], None);
+/// words and counts -> alerts, with state.
+pub(crate) static MERGE: StageInfo =
+    stage("merge", &[&WORDS, &COUNTS], &[STATE, Part::Output(&ALERTS)], None);
+
+/// A topic of the cluster in memory.
+#[derive(Clone, Debug)]
+struct Topic {
+    description: TopicDescription,
+    /// Records' timestamps by partition; the offset is the index.
+    records: Vec<Vec<i64>>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    topics: BTreeMap<Arc<str>, Topic>,
+    committed: BTreeMap<(String, TopicPartition), (i64, String)>,
+    members: BTreeMap<String, usize>,
+    made: usize,
+    calls: Vec<String>,
+    /// Offsets of several partitions at once are never all stable.
+    busy: bool,
+    /// Calls whose name starts so fail, from now on.
+    failing: Option<(&'static str, ErrorKind)>,
+}
+
+/// A cluster that lives in memory and keeps a list of what changed it.
+#[derive(Debug, Default)]
+pub(crate) struct FakeCluster(Mutex<Inside>);
+
+impl FakeCluster {
+    pub(crate) fn topic(self, name: &str, partitions: i32) -> Self {
+        self.add(name, partitions, "delete");
+        self
+    }
+
+    pub(crate) fn changelog(self, name: &str, partitions: i32) -> Self {
+        self.add(name, partitions, "compact");
+        self
+    }
+
+    pub(crate) fn with_policy(self, name: &str, partitions: i32, policy: &str) -> Self {
+        self.add(name, partitions, policy);
+        self
+    }
+
+    pub(crate) fn records(self, name: &str, partition: usize, timestamps: &[i64]) -> Self {
+        self.0.lock().unwrap().topics.get_mut(name).unwrap().records[partition] = timestamps.to_vec();
+        self
+    }
+
+    pub(crate) fn committed(
+        self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+        offset: i64,
+        metadata: &str,
+    ) -> Self {
+        let at = TopicPartition { topic: topic.into(), partition };
+        self.0.lock().unwrap().committed.insert((group.into(), at), (offset, metadata.into()));
+        self
+    }
+
+    pub(crate) fn members(self, group: &str, count: usize) -> Self {
+        self.0.lock().unwrap().members.insert(group.into(), count);
+        self
+    }
+
+    pub(crate) fn busy(self) -> Self {
+        self.0.lock().unwrap().busy = true;
+        self
+    }
+
+    pub(crate) fn fail(&self, call: &'static str, kind: ErrorKind) {
+        self.0.lock().unwrap().failing = Some((call, kind));
+    }
+
+    pub(crate) fn mend(&self) {
+        self.0.lock().unwrap().failing = None;
+    }
+
+    /// What changed the cluster, in order.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        self.0.lock().unwrap().calls.clone()
+    }
+
+    pub(crate) fn id(&self, topic: &str) -> String {
+        self.0.lock().unwrap().topics[topic].description.id.clone()
+    }
+
+    pub(crate) fn has(&self, topic: &str) -> bool {
+        self.0.lock().unwrap().topics.contains_key(topic)
+    }
+
+    fn add(&self, name: &str, partitions: i32, policy: &str) {
+        let mut inside = self.0.lock().unwrap();
+        inside.made += 1;
+        let description = TopicDescription {
+            partitions,
+            id: format!("id-{}-of-{name}", inside.made),
+            cleanup_policy: policy.into(),
+            max_message_bytes: Some(1_048_588),
+        };
+        let records = vec![Vec::new(); usize::try_from(partitions).unwrap()];
+        inside.topics.insert(name.into(), Topic { description, records });
+    }
+
+    fn call(&self, name: &str) -> Result<std::sync::MutexGuard<'_, Inside>, BrokerError> {
+        let inside = self.0.lock().unwrap();
+        match inside.failing {
+            Some((call, kind)) if name.starts_with(call) => Err(error(kind)),
+            _ => Ok(inside),
+        }
+    }
+}
+
+fn error(kind: ErrorKind) -> BrokerError {
+    BrokerError { kind, code: "_FAKE".into(), text: "it was told to fail".into(), output: None, size: None }
+}
+
+impl Cluster for FakeCluster {
+    fn brokers(&self, _: Duration) -> Result<usize, BrokerError> {
+        self.call("brokers").map(|_| 1)
+    }
+
+    fn topics(
+        &self,
+        names: &[Arc<str>],
+        _: Duration,
+    ) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError> {
+        let inside = self.call("topics")?;
+        let known = names.iter().filter_map(|name| inside.topics.get_key_value(name));
+        Ok(known.map(|(name, topic)| (name.clone(), topic.description.clone())).collect())
+    }
+
+    fn create_topics(
+        &self,
+        topics: &[NewTopic],
+        _: Duration,
+    ) -> Result<Vec<(Arc<str>, Result<(), BrokerError>)>, BrokerError> {
+        drop(self.call("create")?);
+        let mut results = Vec::new();
+        for topic in topics {
+            let policy = topic.config.get("cleanup.policy").map_or("delete", String::as_str);
+            if !self.has(&topic.name) {
+                // -1 stands for the broker's default of one partition.
+                self.add(&topic.name, topic.partitions.max(1), policy);
+            }
+            let line =
+                format!("create {} x{} r{} {policy}", topic.name, topic.partitions, topic.replication_factor);
+            self.0.lock().unwrap().calls.push(line);
+            results.push((topic.name.clone(), Ok(())));
+        }
+        Ok(results)
+    }
+
+    fn delete_topics(&self, names: &[Arc<str>], _: Duration) -> Result<(), BrokerError> {
+        let mut inside = self.call("delete")?;
+        for name in names {
+            inside.topics.remove(name);
+            inside.calls.push(format!("delete {name}"));
+        }
+        Ok(())
+    }
+
+    fn group_members(&self, group: &str, _: Duration) -> Result<usize, BrokerError> {
+        Ok(self.call("members")?.members.get(group).copied().unwrap_or(0))
+    }
+
+    fn committed(
+        &self,
+        group: &str,
+        partitions: &[TopicPartition],
+        _: Duration,
+    ) -> Result<Vec<Committed>, BrokerError> {
+        let inside = self.call("committed")?;
+        if inside.busy && partitions.len() > 1 {
+            return Err(error(ErrorKind::Retriable));
+        }
+        let find = |at: &TopicPartition| inside.committed.get(&(group.to_owned(), at.clone())).cloned();
+        let answers = partitions.iter().map(|at| match find(at) {
+            Some((offset, metadata)) => Committed { at: at.clone(), offset: Some(offset), metadata },
+            None => Committed { at: at.clone(), offset: None, metadata: String::new() },
+        });
+        Ok(answers.collect())
+    }
+
+    fn commit(&self, group: &str, offsets: &[OffsetCommit], _: Duration) -> Result<(), BrokerError> {
+        let mut inside = self.call("commit ")?;
+        for offset in offsets {
+            let key = (group.to_owned(), offset.at.clone());
+            inside.committed.insert(key, (offset.offset, offset.metadata.clone()));
+            let (topic, partition) = (&offset.at.topic, offset.at.partition);
+            inside
+                .calls
+                .push(format!("commit {group} {topic}/{partition} {} {:?}", offset.offset, offset.metadata));
+        }
+        Ok(())
+    }
+
+    fn offset_for_time(&self, at: &TopicPartition, millis: i64, _: Duration) -> Result<i64, BrokerError> {
+        let inside = self.call("offset_for_time")?;
+        let records = &inside.topics[&at.topic].records[at.partition as usize];
+        let found = records.iter().position(|timestamp| *timestamp >= millis);
+        Ok(i64::try_from(found.unwrap_or(records.len())).unwrap())
+    }
+
+    fn watermarks(&self, at: &TopicPartition, _: Duration) -> Result<Watermarks, BrokerError> {
+        let inside = self.call("watermarks")?;
+        let end = i64::try_from(inside.topics[&at.topic].records[at.partition as usize].len()).unwrap();
+        Ok(Watermarks { low: 0, stable: end, high: end })
+    }
+}
+
+/// A stage that can be described and nothing else.
+pub(crate) struct Described(pub(crate) &'static StageInfo);
+
+impl AnyStage for Described {
+    fn info(&self) -> &'static StageInfo {
+        self.0
+    }
+
+    fn key(&self, _: &RawRecord) -> Result<Bytes, (FailureKind, BoxError)> {
+        Err((FailureKind::User, "this stage is never run".into()))
+    }
+
+    fn round<'a>(
+        &'a self,
+        _: &'a mut Round,
+        _: &'a mut Outputs,
+        _: &'a Env,
+        _: usize,
+    ) -> BoxFuture<'a, Result<RoundEnd, Failure>> {
+        let error = "this stage is never run".into();
+        Box::pin(async { Err(Failure { record: 0, kind: FailureKind::User, error }) })
+    }
+}
+
+/// A pipeline of `count`, `enrich` and `merge`.
+pub(crate) static DEMO: Pipeline =
+    Pipeline { name: "demo", stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)] };

@@ -1,0 +1,15 @@
+//! The life of a task, without I/O: state machine, stamps, batches and the overlay of states in flight.
+
+mod event;
+mod machine;
+mod overlay;
+mod round;
+mod stamp;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use event::*;
+pub(crate) use machine::{Config, FIRST_POSITIONS, Machine};
+pub(crate) use overlay::{Layer, Overlay, Write};
+pub(crate) use round::{Grouped, group};
+pub(crate) use stamp::{RESETTING, Stamp};

@@ -1,0 +1,241 @@
+//! Groups what was taken from the queues at once into buckets by state key (S2.4).
+
+use bytes::{BufMut, Bytes, BytesMut};
+use hashbrown::HashMap;
+
+use crate::format::Kind;
+use crate::glue::{Bucket, Order, RawRecord, Round, StateChange};
+
+/// A round and, for each bucket, its state's key in the changelog.
+pub(crate) struct Grouped {
+    pub(crate) round: Round,
+    pub(crate) changelog_keys: Vec<Bytes>,
+}
+
+/// Groups records by state key. `records` come input by input, each in offset order; `keys` are their state keys
+/// where the stage computes them, else the record keys count. Within a bucket the records are in `inputs` order
+/// and then offset order, or merged by timestamp; offset order within an input always holds.
+pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
+    let (bucket_of, mut starts, key_of) = assign(&records, keys);
+    let total = key_of.iter().map(|key| key.len() + 1).sum();
+    let mut buffer = BytesMut::with_capacity(total);
+    for key in &key_of {
+        buffer.put_u8(Kind::State as u8);
+        buffer.put_slice(key);
+    }
+    let buffer = buffer.freeze();
+    let mut at = 0;
+    let changelog_keys: Vec<Bytes> = key_of
+        .iter()
+        .map(|key| {
+            let end = at + key.len() + 1;
+            let whole = buffer.slice(at..end);
+            at = end;
+            whole
+        })
+        .collect();
+
+    // `starts` holds counts up to here; make it the first place of each bucket.
+    let mut next = 0;
+    for start in &mut starts {
+        let count = *start;
+        *start = next;
+        next += count;
+    }
+    let firsts = starts.clone();
+    let places = bucket_of
+        .iter()
+        .map(|bucket| {
+            let place = starts[*bucket as usize];
+            starts[*bucket as usize] += 1;
+            place
+        })
+        .collect();
+    permute(&mut records, places);
+
+    let mut buckets = Vec::with_capacity(firsts.len());
+    for (index, key) in changelog_keys.iter().enumerate() {
+        let range = firsts[index] as usize..starts[index] as usize;
+        if order == Order::Timestamp && range.len() > 1 {
+            merge_by_timestamp(&mut records[range.clone()]);
+        }
+        buckets.push(Bucket {
+            key: key.slice(1..),
+            records: range,
+            state: None,
+            change: StateChange::Unchanged,
+        });
+    }
+    Grouped { round: Round { records, buckets }, changelog_keys }
+}
+
+/// Each record's bucket, each bucket's count and key.
+fn assign(records: &[RawRecord], keys: Option<&[Bytes]>) -> (Vec<u32>, Vec<u32>, Vec<Bytes>) {
+    let mut known: HashMap<&[u8], u32> = HashMap::with_capacity(records.len());
+    let mut bucket_of = Vec::with_capacity(records.len());
+    let mut counts: Vec<u32> = Vec::new();
+    let mut key_of: Vec<Bytes> = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let key = match keys {
+            Some(keys) => Some(&keys[index]),
+            None => record.key.as_ref(),
+        };
+        let bucket = *known.entry(key.map_or(&[][..], |key| &key[..])).or_insert_with(|| {
+            counts.push(0);
+            key_of.push(key.cloned().unwrap_or_default());
+            (counts.len() - 1) as u32
+        });
+        counts[bucket as usize] += 1;
+        bucket_of.push(bucket);
+    }
+    (bucket_of, counts, key_of)
+}
+
+/// Moves each record to its place.
+fn permute(records: &mut [RawRecord], mut places: Vec<u32>) {
+    for index in 0..records.len() {
+        while places[index] as usize != index {
+            let to = places[index] as usize;
+            records.swap(index, to);
+            places.swap(index, to);
+        }
+    }
+}
+
+/// Merges the runs of the inputs by their head's timestamp, ties in `inputs` order. A merge and not a sort:
+/// timestamps may go back within an input, offsets may not.
+fn merge_by_timestamp(records: &mut [RawRecord]) {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if records[run.start].input == record.input => run.end = index + 1,
+            _ => runs.push(index..index + 1),
+        }
+    }
+    if runs.len() < 2 {
+        return;
+    }
+    let mut places = vec![0; records.len()];
+    for place in 0..records.len() {
+        let first = runs
+            .iter_mut()
+            .filter(|run| run.start < run.end)
+            .min_by_key(|run| (records[run.start].timestamp, records[run.start].input));
+        let Some(run) = first else { break };
+        places[run.start] = place as u32;
+        run.start += 1;
+    }
+    permute(records, places);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::Headers;
+
+    fn record(input: u16, offset: i64, timestamp: i64, key: Option<&str>) -> RawRecord {
+        RawRecord {
+            input,
+            partition: 0,
+            offset,
+            timestamp,
+            key: key.map(|key| Bytes::copy_from_slice(key.as_bytes())),
+            value: None,
+            headers: Headers::default(),
+        }
+    }
+
+    fn places(grouped: &Grouped, bucket: usize) -> Vec<(u16, i64)> {
+        grouped.round.records[grouped.round.buckets[bucket].records.clone()]
+            .iter()
+            .map(|record| (record.input, record.offset))
+            .collect()
+    }
+
+    #[test]
+    fn inputs_order_and_then_offset_order_within_a_bucket() {
+        let records = vec![
+            record(0, 5, 90, Some("a")),
+            record(0, 6, 10, Some("b")),
+            record(0, 7, 80, Some("a")),
+            record(1, 1, 5, Some("a")),
+            record(1, 2, 6, Some("b")),
+        ];
+        let grouped = group(records, None, Order::Inputs);
+        assert_eq!(grouped.round.buckets.len(), 2);
+        assert_eq!(places(&grouped, 0), [(0, 5), (0, 7), (1, 1)]);
+        assert_eq!(places(&grouped, 1), [(0, 6), (1, 2)]);
+        assert_eq!(&grouped.changelog_keys[1][..], b"\0b");
+        assert_eq!(&grouped.round.buckets[1].key[..], b"b");
+    }
+
+    #[test]
+    fn timestamp_order_merges_heads_and_breaks_ties_by_input() {
+        let records = vec![
+            record(0, 1, 50, Some("a")),
+            record(0, 2, 10, Some("a")),
+            record(1, 1, 50, Some("a")),
+            record(1, 2, 60, Some("a")),
+        ];
+        let grouped = group(records, None, Order::Timestamp);
+        assert_eq!(places(&grouped, 0), [(0, 1), (0, 2), (1, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn null_and_computed_keys() {
+        let records = vec![record(0, 1, 0, None), record(0, 2, 0, None)];
+        let grouped = group(records.clone(), None, Order::Inputs);
+        assert_eq!(places(&grouped, 0), [(0, 1), (0, 2)]);
+        let keys = [Bytes::from_static(b"x"), Bytes::from_static(b"y")];
+        let grouped = group(records, Some(&keys), Order::Inputs);
+        assert_eq!(grouped.round.buckets.len(), 2);
+        assert_eq!(&grouped.round.buckets[1].key[..], b"y");
+    }
+
+    proptest! {
+        /// Every record is in the bucket of its key, once; offset order within an input and bucket holds in
+        /// both orders; in timestamp order no head that is passed over is smaller.
+        #[test]
+        fn grouping_keeps_records_and_order(
+            inputs in proptest::collection::vec(proptest::collection::vec((0u8..6, 0i64..8), 0..30), 1..4),
+            by_timestamp: bool,
+        ) {
+            let mut records = Vec::new();
+            for (input, list) in inputs.iter().enumerate() {
+                for (offset, (key, timestamp)) in list.iter().enumerate() {
+                    records.push(record(input as u16, offset as i64, *timestamp, Some(&key.to_string())));
+                }
+            }
+            let order = if by_timestamp { Order::Timestamp } else { Order::Inputs };
+            let total = records.len();
+            let grouped = group(records, None, order);
+            let mut seen = 0;
+            for bucket in &grouped.round.buckets {
+                let slice = &grouped.round.records[bucket.records.clone()];
+                seen += slice.len();
+                for (index, one) in slice.iter().enumerate() {
+                    prop_assert_eq!(one.key.as_ref(), Some(&bucket.key));
+                    for later in &slice[index + 1..] {
+                        if later.input == one.input {
+                            prop_assert!(one.offset < later.offset);
+                        } else if !by_timestamp {
+                            prop_assert!(one.input < later.input);
+                        }
+                    }
+                    if by_timestamp {
+                        // Among the heads of the other inputs none is smaller.
+                        for input in 0..inputs.len() as u16 {
+                            let head = slice[index..].iter().find(|other| other.input == input);
+                            if let Some(head) = head {
+                                prop_assert!((one.timestamp, one.input) <= (head.timestamp, head.input));
+                            }
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(seen, total);
+        }
+    }
+}

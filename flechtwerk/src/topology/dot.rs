@@ -1,0 +1,43 @@
+//! For Graphviz.
+
+use super::{Topology, identifier};
+
+impl Topology {
+    /// A directed graph: topics are ellipses, stages boxes, changelogs cylinders.
+    pub(crate) fn dot(&self) -> String {
+        let mut text = format!(
+            "digraph {} {{\n    rankdir=LR;\n    node [fontname=\"sans-serif\"];\n",
+            quoted(&self.pipeline)
+        );
+        for topic in &self.topics {
+            text += &format!(
+                "    {} [label={}, shape=ellipse];\n",
+                identifier("topic", &topic.name),
+                quoted(&topic.name)
+            );
+        }
+        for stage in &self.stages {
+            let node = identifier("stage", &stage.name);
+            let label = format!("{}\n{}", stage.name, stage.group);
+            text += &format!("    {node} [label={}, shape=box];\n", quoted(&label));
+            for topic in &stage.inputs {
+                text += &format!("    {} -> {node};\n", identifier("topic", topic));
+            }
+            if let Some(state) = &stage.state {
+                let changelog = identifier("changelog", &state.changelog);
+                text += &format!("    {changelog} [label={}, shape=cylinder];\n", quoted(&state.changelog));
+                let label = quoted(&state.type_name);
+                text += &format!("    {node} -> {changelog} [label={label}, dir=both, style=dashed];\n");
+            }
+            for topic in &stage.outputs {
+                text += &format!("    {node} -> {};\n", identifier("topic", topic));
+            }
+        }
+        text += "}\n";
+        text
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}

@@ -1,0 +1,131 @@
+//! Shows a pipeline as it is written and named: stages, topics, groups and changelogs. Needs no cluster.
+//!
+//! One model, four renderings. All of them show the names that the cluster will see, after mapping and namespace.
+
+mod dot;
+mod json;
+mod mermaid;
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::glue::{Order, StageInfo, Start, TopicInfo};
+use crate::startup::Chosen;
+
+/// A pipeline, ready to be shown. Serializes to what `--format json` prints.
+#[derive(Debug, Serialize)]
+pub(crate) struct Topology {
+    pipeline: String,
+    stages: Vec<Stage>,
+    topics: Vec<Topic>,
+}
+
+#[derive(Debug, Serialize)]
+struct Stage {
+    name: String,
+    /// Path of the function.
+    function: String,
+    application_id: String,
+    group: String,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    state: Option<State>,
+    start: &'static str,
+    order: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct State {
+    #[serde(rename = "type")]
+    type_name: String,
+    version: u32,
+    changelog: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Topic {
+    /// In the cluster.
+    name: String,
+    /// In the code.
+    declared: String,
+    /// Path of the type.
+    #[serde(rename = "type")]
+    type_path: String,
+    key: String,
+    value: String,
+}
+
+impl Topology {
+    pub(crate) fn new(pipeline: &str, stages: &[Chosen]) -> Self {
+        let mut topics: BTreeMap<Arc<str>, &'static TopicInfo> = BTreeMap::new();
+        for Chosen { info, names } in stages {
+            let used = info.inputs.iter().copied().chain(info.outputs());
+            topics.extend(names.inputs.iter().chain(&names.outputs).cloned().zip(used));
+        }
+        Topology {
+            pipeline: pipeline.to_owned(),
+            stages: stages.iter().map(stage).collect(),
+            topics: topics.into_iter().map(topic).collect(),
+        }
+    }
+}
+
+fn stage(Chosen { info, names }: &Chosen) -> Stage {
+    let info: &'static StageInfo = info;
+    let state = info.state().zip(names.changelog.clone());
+    Stage {
+        name: info.name.to_owned(),
+        function: info.id.to_owned(),
+        application_id: names.application_id.to_string(),
+        group: names.group().to_string(),
+        inputs: texts(&names.inputs),
+        outputs: texts(&names.outputs),
+        state: state.map(|(state, changelog)| State {
+            type_name: state.type_name.to_owned(),
+            version: state.version,
+            changelog: changelog.to_string(),
+        }),
+        start: match info.start {
+            Start::Earliest => "earliest",
+            Start::Latest => "latest",
+        },
+        order: match info.order {
+            Order::Inputs => "inputs",
+            Order::Timestamp => "timestamp",
+        },
+    }
+}
+
+fn texts(names: &[Arc<str>]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+fn topic((name, info): (Arc<str>, &'static TopicInfo)) -> Topic {
+    Topic {
+        name: name.to_string(),
+        declared: info.name.to_owned(),
+        type_path: info.id.to_owned(),
+        key: if info.key_nullable {
+            format!("{}, nullable", info.key_codec)
+        } else {
+            info.key_codec.to_owned()
+        },
+        value: info.value_codec.to_owned(),
+    }
+}
+
+/// A name without the characters that the graph languages give a meaning; distinct names stay distinct.
+fn identifier(prefix: &str, name: &str) -> String {
+    let escaped = name.chars().map(|c| match c {
+        c if c.is_ascii_alphanumeric() => c.to_string(),
+        // No name may hold two underscores where only one was meant: each special character has its own code.
+        c => format!("_{:x}_", u32::from(c)),
+    });
+    format!("{prefix}_{}", escaped.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests;

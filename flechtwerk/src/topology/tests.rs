@@ -1,0 +1,203 @@
+//! Snapshots of each rendering; `UPDATE_EXPECT=1 cargo test` writes them anew.
+
+use std::collections::BTreeMap;
+
+use expect_test::expect;
+
+use super::*;
+use crate::settings::Settings;
+use crate::startup::choose;
+use crate::startup::testing::{COUNT, ENRICH, MERGE};
+
+fn topology() -> Topology {
+    let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
+    let settings = Settings { topic, namespace: "prod-".into(), ..Settings::default() };
+    Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &settings).unwrap())
+}
+
+#[test]
+fn text() {
+    expect![[r#"
+        pipeline demo
+        ├─ count
+        │  ├─ reads   words
+        │  ├─ keeps   Count (version 1) in prod-demo-count-changelog
+        │  ├─ writes  counts
+        │  └─ group   prod-demo-count
+        ├─ enrich
+        │  ├─ reads   words
+        │  ├─ writes  prod.alerts
+        │  └─ group   prod-demo-enrich
+        └─ merge
+           ├─ reads   words
+           ├─ reads   counts
+           ├─ keeps   Count (version 1) in prod-demo-merge-changelog
+           ├─ writes  prod.alerts
+           └─ group   prod-demo-merge
+
+        TOPIC        KEY   VALUE      TYPE
+        counts       Utf8  Json<u64>  demo::Counts
+        prod.alerts  Utf8  Json<u64>  demo::Alerts  mapped from alerts
+        words        Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology().text());
+}
+
+#[test]
+fn mermaid() {
+    expect![[r#"
+        flowchart LR
+            topic_counts(["counts"])
+            topic_prod_2e_alerts(["prod.alerts"])
+            topic_words(["words"])
+            stage_count["<b>count</b><br/>prod-demo-count"]
+            topic_words --> stage_count
+            changelog_prod_2d_demo_2d_count_2d_changelog[("prod-demo-count-changelog")]
+            stage_count <-. "Count" .-> changelog_prod_2d_demo_2d_count_2d_changelog
+            stage_count --> topic_counts
+            stage_enrich["<b>enrich</b><br/>prod-demo-enrich"]
+            topic_words --> stage_enrich
+            stage_enrich --> topic_prod_2e_alerts
+            stage_merge["<b>merge</b><br/>prod-demo-merge"]
+            topic_words --> stage_merge
+            topic_counts --> stage_merge
+            changelog_prod_2d_demo_2d_merge_2d_changelog[("prod-demo-merge-changelog")]
+            stage_merge <-. "Count" .-> changelog_prod_2d_demo_2d_merge_2d_changelog
+            stage_merge --> topic_prod_2e_alerts
+    "#]]
+    .assert_eq(&topology().mermaid());
+}
+
+#[test]
+fn dot() {
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_counts [label="counts", shape=ellipse];
+            topic_prod_2e_alerts [label="prod.alerts", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_count [label="count\nprod-demo-count", shape=box];
+            topic_words -> stage_count;
+            changelog_prod_2d_demo_2d_count_2d_changelog [label="prod-demo-count-changelog", shape=cylinder];
+            stage_count -> changelog_prod_2d_demo_2d_count_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_count -> topic_counts;
+            stage_enrich [label="enrich\nprod-demo-enrich", shape=box];
+            topic_words -> stage_enrich;
+            stage_enrich -> topic_prod_2e_alerts;
+            stage_merge [label="merge\nprod-demo-merge", shape=box];
+            topic_words -> stage_merge;
+            topic_counts -> stage_merge;
+            changelog_prod_2d_demo_2d_merge_2d_changelog [label="prod-demo-merge-changelog", shape=cylinder];
+            stage_merge -> changelog_prod_2d_demo_2d_merge_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_merge -> topic_prod_2e_alerts;
+        }
+    "#]].assert_eq(&topology().dot());
+}
+
+#[test]
+fn json() {
+    expect![[r#"
+        {
+          "pipeline": "demo",
+          "stages": [
+            {
+              "name": "count",
+              "function": "count",
+              "application_id": "prod-demo-count",
+              "group": "prod-demo-count",
+              "inputs": [
+                "words"
+              ],
+              "outputs": [
+                "counts"
+              ],
+              "state": {
+                "type": "Count",
+                "version": 1,
+                "changelog": "prod-demo-count-changelog"
+              },
+              "start": "earliest",
+              "order": "inputs"
+            },
+            {
+              "name": "enrich",
+              "function": "enrich",
+              "application_id": "prod-demo-enrich",
+              "group": "prod-demo-enrich",
+              "inputs": [
+                "words"
+              ],
+              "outputs": [
+                "prod.alerts"
+              ],
+              "state": null,
+              "start": "earliest",
+              "order": "inputs"
+            },
+            {
+              "name": "merge",
+              "function": "merge",
+              "application_id": "prod-demo-merge",
+              "group": "prod-demo-merge",
+              "inputs": [
+                "words",
+                "counts"
+              ],
+              "outputs": [
+                "prod.alerts"
+              ],
+              "state": {
+                "type": "Count",
+                "version": 1,
+                "changelog": "prod-demo-merge-changelog"
+              },
+              "start": "earliest",
+              "order": "inputs"
+            }
+          ],
+          "topics": [
+            {
+              "name": "counts",
+              "declared": "counts",
+              "type": "demo::Counts",
+              "key": "Utf8",
+              "value": "Json<u64>"
+            },
+            {
+              "name": "prod.alerts",
+              "declared": "alerts",
+              "type": "demo::Alerts",
+              "key": "Utf8",
+              "value": "Json<u64>"
+            },
+            {
+              "name": "words",
+              "declared": "words",
+              "type": "demo::Words",
+              "key": "Utf8",
+              "value": "Json<u64>"
+            }
+          ]
+        }
+    "#]]
+    .assert_eq(&topology().json());
+}
+
+#[test]
+fn identifiers_keep_names_apart() {
+    let names = ["a.b", "a_b", "a-b", "a.b.", "a_2e_b", "ab"];
+    let mut made: Vec<String> = names.iter().map(|name| identifier("t", name)).collect();
+    made.sort();
+    made.dedup();
+    assert_eq!(made.len(), names.len());
+    assert!(made.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')));
+}
+
+#[test]
+fn type_names_are_escaped_where_they_are_markup() {
+    let mut topology = topology();
+    topology.stages[0].state.as_mut().unwrap().type_name = "Window<\"x\">".into();
+    assert!(topology.mermaid().contains("Window&lt;&quot;x&quot;&gt;"));
+    assert!(topology.dot().contains(r#""Window<\"x\">""#));
+}

@@ -1,0 +1,55 @@
+//! For people, in a terminal.
+
+use super::{Stage, Topology};
+use crate::cli::table;
+
+impl Topology {
+    /// Each stage with what it reads, keeps and writes; then the topics.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("pipeline {}\n", self.pipeline);
+        for (index, stage) in self.stages.iter().enumerate() {
+            let last = index + 1 == self.stages.len();
+            let (branch, trunk) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            text += &format!("{branch}{}\n", stage.name);
+            let lines = lines(stage);
+            for (index, line) in lines.iter().enumerate() {
+                let branch = if index + 1 == lines.len() { "└─ " } else { "├─ " };
+                text += &format!("{trunk}{branch}{line}\n");
+            }
+        }
+        let rows = self.topics.iter().map(|topic| {
+            let declared = if topic.name == topic.declared {
+                String::new()
+            } else {
+                format!("mapped from {}", topic.declared)
+            };
+            vec![
+                topic.name.clone(),
+                topic.key.clone(),
+                topic.value.clone(),
+                topic.type_path.clone(),
+                declared,
+            ]
+        });
+        text += "\n";
+        text += &table(&["TOPIC", "KEY", "VALUE", "TYPE", ""], rows);
+        text
+    }
+}
+
+fn lines(stage: &Stage) -> Vec<String> {
+    let reads = |topic: &String| match stage.start {
+        "earliest" => format!("reads   {topic}"),
+        start => format!("reads   {topic}, at first from the {start}"),
+    };
+    let mut lines: Vec<String> = stage.inputs.iter().map(reads).collect();
+    if stage.inputs.len() > 1 && stage.order == "timestamp" {
+        lines.push("order   by timestamp".into());
+    }
+    if let Some(state) = &stage.state {
+        lines.push(format!("keeps   {} (version {}) in {}", state.type_name, state.version, state.changelog));
+    }
+    lines.extend(stage.outputs.iter().map(|topic| format!("writes  {topic}")));
+    lines.push(format!("group   {}", stage.group));
+    lines
+}

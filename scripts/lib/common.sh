@@ -1,0 +1,80 @@
+# What every script here shares: messages, the cache folder, and a check for the programs a script needs.
+# Sourced, never run. The caller has set -euo pipefail.
+
+# The workspace in two parts, for tests and checks alike: cargo compiles a dependency anew whenever the features or the selected
+# packages differ, and librdkafka takes minutes.
+# shellcheck disable=SC2034  # used by those who source this
+{
+  # What says something without Kafka and RocksDB, and compiles no C.
+  LIGHT=(--no-default-features
+    --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask)
+  # All else, with all that the library has.
+  FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
+    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests")
+}
+
+# The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.
+flechtwerk_cache() {
+  printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/flechtwerk"
+}
+
+# Progress goes to stderr, so that what a script prints for programs stays clean.
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+die_usage() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 2
+}
+
+# need PROGRAM PACKAGE: ends the script where the program is missing, naming the line that installs it.
+need() {
+  command -v "$1" >/dev/null 2>&1 ||
+    die "$1 is not installed; on Debian: apt-get install -y --no-install-recommends $2"
+}
+
+# with_lock FILE COMMAND..: one at a time across processes; where flock does not exist, unlocked.
+with_lock() {
+  local file=$1
+  shift
+  mkdir -p "$(dirname "$file")"
+  if command -v flock >/dev/null 2>&1; then
+    (
+      flock 9
+      "$@" 9>&-
+    ) 9>"$file"
+  else
+    "$@"
+  fi
+}
+
+# maven_failed LOG: the last lines of a maven run that failed, and what to look at.
+maven_failed() {
+  tail -n 15 "$1" >&2
+  die "maven could not fetch what is needed (its last lines are above); check that its repository can be reached"
+}
+
+# phase NAME COMMAND..: runs one step of a longer job under a heading and says how long it took. A failing step ends the job.
+phase() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  say ""
+  say "== $name"
+  # In a subshell with errexit of its own, since `||` would switch it off.
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  status=$?
+  set -e
+  if [ "$status" -ne 0 ]; then
+    say "== $name: failed with status $status after $((SECONDS - start)) s"
+    exit "$status"
+  fi
+  say "== $name: $((SECONDS - start)) s"
+}

@@ -1,0 +1,3 @@
+//! The pipelines of the behaviour tests.
+
+flechtwerk::main!(flechtwerk_tests::pipeline::RIG);
