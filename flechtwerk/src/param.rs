@@ -126,7 +126,7 @@ impl<S: StateValue> SlotPart for State<S> {
     }
 
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        *closing.change = self.change(closing.stored, closing.scratch)?;
+        *closing.change = self.change(closing.stored, closing.scratch, closing.states)?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
@@ -92,7 +93,7 @@ async fn drive<S: Stage>(
     outputs: &mut Outputs,
     meter: &Meter,
 ) -> Result<(), Stop> {
-    let mut end = End { pool: Vec::new(), scratch: Vec::new(), outputs, meter };
+    let mut end = End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
@@ -180,6 +181,7 @@ async fn process<S: Stage>(
 struct End<'a> {
     pool: Vec<Buffer>,
     scratch: Vec<u8>,
+    states: BytesMut,
     outputs: &'a mut Outputs,
     meter: &'a Meter,
 }
@@ -193,6 +195,7 @@ impl End<'_> {
             outputs: self.outputs,
             pool: &mut self.pool,
             scratch: &mut self.scratch,
+            states: &mut self.states,
         };
         caught(|| S::close(&mut slots, &mut closing)).map_err(Stop::at(last))?;
         match &bucket.change {

@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
@@ -37,6 +37,8 @@ pub struct Closing<'a> {
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) pool: &'a mut Vec<Buffer>,
     pub(crate) scratch: &'a mut Vec<u8>,
+    /// Holds the new states of a round, one behind the other.
+    pub(crate) states: &'a mut BytesMut,
 }
 
 /// A stage as its generated code describes it.

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
+use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 
 /// What may be done about an error (SPEC 6.2).
@@ -119,15 +118,6 @@ pub(crate) trait Producer: Send {
     fn unanswered(&self) -> Unanswered;
     /// Serves logs and events of an idle producer; never blocks.
     fn serve(&mut self);
-}
-
-/// One changelog record, encoded.
-#[derive(Clone, Debug)]
-pub(crate) struct ChangelogRecord {
-    pub(crate) key: Bytes,
-    pub(crate) value: Option<Bytes>,
-    /// Milliseconds since the epoch.
-    pub(crate) timestamp: i64,
 }
 
 /// Makes producers, warm: ready to fence without the cold-start timers of the client.

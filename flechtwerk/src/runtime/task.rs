@@ -17,7 +17,7 @@ use super::reading::Reading;
 use super::rounds::{self, Finished, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
-use crate::glue::RawRecord;
+use crate::glue::{Outputs, RawRecord};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
@@ -127,6 +127,10 @@ struct Task {
     round_limit: usize,
     overlay: Overlay,
     building: Building,
+    /// Empty, with room: a batch's worth of memory is not asked for again and again.
+    spare_records: Vec<RawRecord>,
+    /// The same for outputs.
+    spare_outputs: Outputs,
     /// Closed batches that are not in the store yet: one in flight, one ready.
     closed: VecDeque<Arc<ClosedBatch>>,
     next_id: BatchId,
@@ -161,6 +165,8 @@ impl Task {
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
+            spare_records: Vec::new(),
+            spare_outputs: Outputs::default(),
             closed: VecDeque::new(),
             next_id: FIRST_POSITIONS + 1,
             last_commit: None,
@@ -185,6 +191,10 @@ impl Task {
             // From here on the store has it.
             if let Some(batch) = self.closed.remove(index) {
                 names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+                if let Ok(batch) = Arc::try_unwrap(batch) {
+                    self.spare_outputs = batch.outputs;
+                    self.spare_outputs.truncate((0, 0));
+                }
             }
             self.overlay.applied();
         }
@@ -365,7 +375,13 @@ impl Task {
         }
         let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
         match &mut self.reading {
-            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes),
+            Some(reading) => reading.take(
+                &self.context,
+                self.partition,
+                room,
+                room_bytes,
+                std::mem::take(&mut self.spare_records),
+            ),
             None => Ok(Vec::new()),
         }
     }
@@ -386,20 +402,22 @@ impl Task {
         self.running = None;
         self.context.watchdog.stop(self.partition);
         match finished {
-            Finished::Done { grouped, outputs } => {
+            Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;
                 self.building.records += grouped.round.records.len();
-                let round = &grouped.round;
+                let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
-                for (bucket, key) in round.buckets.iter().zip(&grouped.changelog_keys) {
+                for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
                     let timestamp = round.records[bucket.records.end - 1].timestamp;
-                    self.overlay.change(key, bucket.state.clone(), &bucket.change, timestamp);
+                    self.overlay.change(key, bucket.state, bucket.change, timestamp);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
                     reading.reach_ends(&self.held);
                 }
+                self.spare_records = grouped.round.records;
+                self.spare_records.clear();
             }
             Finished::OverBudget { grouped, outputs } => {
                 // Nothing of the round counts: the batch goes out without it, or the next round takes less.
@@ -451,7 +469,8 @@ impl Task {
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
         let positions = reading.positions.clone();
-        let building = std::mem::take(&mut self.building);
+        let outputs = std::mem::take(&mut self.spare_outputs);
+        let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.overlay.close();
         let id = self.next_id;
         self.next_id += 1;
