@@ -15,6 +15,9 @@ pub(crate) enum ReaderKind {
     Inputs,
     /// Changelogs: few partitions, as fast as can be, and the end seen at once.
     Changelog,
+    /// Committed offsets alone, as they are now: with `read_committed` the client waits until no transaction of the
+    /// group is open, and that of an instance that was killed is ended by the next fence only.
+    Offsets,
 }
 
 /// What a client is for.
@@ -41,6 +44,7 @@ impl Role<'_> {
             Self::Producer { .. } => "producer",
             Self::Member { .. } => "member",
             Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
+            Self::Reader { kind: ReaderKind::Offsets, .. } => "offsets",
             Self::Reader { kind: ReaderKind::Changelog, .. } => "changelog",
         }
     }
@@ -94,6 +98,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
             set("fetch.queue.backoff.ms", "10");
             // A partition that is added waits until the fetch in flight is answered.
             match kind {
+                ReaderKind::Offsets => {}
                 ReaderKind::Inputs => {
                     set("fetch.wait.max.ms", "100");
                     // Per partition.
@@ -138,8 +143,11 @@ fn fixed(config: &mut BTreeMap<String, String>, settings: &ClientSettings, role:
                 set("group.instance.id", instance_id.to_owned());
             }
         }
-        Role::Reader { group, .. } => {
+        Role::Reader { group, kind } => {
             consumer(&mut set, group);
+            if matches!(kind, ReaderKind::Offsets) {
+                set("isolation.level", "read_uncommitted".to_owned());
+            }
             set("enable.partition.eof", "true".to_owned());
         }
     }
@@ -170,6 +178,9 @@ mod tests {
         assert_eq!(producer["acks"], "all");
         let reader = config(&settings, Role::Reader { group: "app", kind: ReaderKind::Inputs });
         assert_eq!(reader["isolation.level"], "read_committed");
+        // The one that reads no records.
+        let offsets = config(&settings, Role::Reader { group: "app", kind: ReaderKind::Offsets });
+        assert_eq!(offsets["isolation.level"], "read_uncommitted");
     }
 
     #[test]
@@ -181,6 +192,7 @@ mod tests {
             Role::Member { group: "app", instance_id: Some("one") },
             Role::Reader { group: "app", kind: ReaderKind::Inputs },
             Role::Reader { group: "app", kind: ReaderKind::Changelog },
+            Role::Reader { group: "app", kind: ReaderKind::Offsets },
         ];
         for role in roles {
             connect(&settings, role).map(drop).unwrap_or_else(|error| panic!("{role:?}: {error}"));

@@ -231,7 +231,7 @@ impl Cluster for KafkaCluster {
     ) -> Result<Vec<Committed>, BrokerError> {
         // By a consumer of that group, which never joins it: the admin request of librdkafka 2.12 reads through a
         // null pointer when the broker that it asks is not the group's coordinator (yet).
-        let handle = connect(&self.settings, Role::Reader { group, kind: ReaderKind::Inputs })?;
+        let handle = connect(&self.settings, Role::Reader { group, kind: ReaderKind::Offsets })?;
         committed(handle.committed(partitions, limit).map_err(|error| self.refused(error))?)
     }
 
