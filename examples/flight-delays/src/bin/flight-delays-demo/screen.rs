@@ -69,7 +69,7 @@ impl Screen {
     /// Leaves the last state of things standing.
     pub(crate) fn finish(self, latest: &BTreeMap<String, Delays>) {
         if let Screen::Terminal { all, sent, results, table } = &self {
-            [sent, results, table].map(ProgressBar::finish_and_clear);
+            [sent, results, table].into_iter().for_each(ProgressBar::finish_and_clear);
             let _ = all.clear();
         }
         // The bars would wipe out what is printed below them.
