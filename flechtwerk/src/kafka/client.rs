@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ClientSettings;
 use super::errors::broker_error;
 use super::ffi::{Handle, Kind, NativeError};
-use crate::port::{BrokerError, ErrorKind};
+use crate::port::{BrokerError, ErrorKind, Stability};
 
 /// What a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,25 +15,35 @@ pub(crate) enum ReaderKind {
     Inputs,
     /// Changelogs: few partitions, as fast as can be, and the end seen at once.
     Changelog,
-    /// Committed offsets alone, as they are now: with `read_committed` the client waits until no transaction of the
-    /// group is open, and that of an instance that was killed is ended by the next fence only.
-    Offsets,
 }
 
 /// What a client is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role<'a> {
     Cluster,
-    Producer { transactional_id: &'a str },
-    Member { group: &'a str, instance_id: Option<&'a str> },
-    Reader { group: &'a str, kind: ReaderKind },
+    Producer {
+        transactional_id: &'a str,
+    },
+    Member {
+        group: &'a str,
+        instance_id: Option<&'a str>,
+    },
+    Reader {
+        group: &'a str,
+        kind: ReaderKind,
+    },
+    /// Only asks what a group has committed.
+    Offsets {
+        group: &'a str,
+        which: Stability,
+    },
 }
 
 impl Role<'_> {
     fn kind(self) -> Kind {
         match self {
             Self::Cluster | Self::Producer { .. } => Kind::Producer,
-            Self::Member { .. } | Self::Reader { .. } => Kind::Consumer,
+            Self::Member { .. } | Self::Reader { .. } | Self::Offsets { .. } => Kind::Consumer,
         }
     }
 
@@ -44,8 +54,8 @@ impl Role<'_> {
             Self::Producer { .. } => "producer",
             Self::Member { .. } => "member",
             Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
-            Self::Reader { kind: ReaderKind::Offsets, .. } => "offsets",
             Self::Reader { kind: ReaderKind::Changelog, .. } => "changelog",
+            Self::Offsets { .. } => "offsets",
         }
     }
 
@@ -54,7 +64,7 @@ impl Role<'_> {
         match self {
             Self::Cluster => "",
             Self::Producer { transactional_id } => transactional_id,
-            Self::Member { group, .. } | Self::Reader { group, .. } => group,
+            Self::Member { group, .. } | Self::Reader { group, .. } | Self::Offsets { group, .. } => group,
         }
     }
 }
@@ -82,7 +92,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
     set("reconnect.backoff.ms", "20");
     set("reconnect.backoff.max.ms", "1000");
     match role {
-        Role::Cluster | Role::Member { .. } => {}
+        Role::Cluster | Role::Member { .. } | Role::Offsets { .. } => {}
         Role::Producer { .. } => {
             // The first request for a partition and the first for offsets are refused while the coordinator ends
             // the previous transaction, and are repeated by this back-off. `retry.backoff.max.ms` stays.
@@ -98,7 +108,6 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
             set("fetch.queue.backoff.ms", "10");
             // A partition that is added waits until the fetch in flight is answered.
             match kind {
-                ReaderKind::Offsets => {}
                 ReaderKind::Inputs => {
                     set("fetch.wait.max.ms", "100");
                     // Per partition.
@@ -143,12 +152,16 @@ fn fixed(config: &mut BTreeMap<String, String>, settings: &ClientSettings, role:
                 set("group.instance.id", instance_id.to_owned());
             }
         }
-        Role::Reader { group, kind } => {
+        Role::Reader { group, .. } => {
             consumer(&mut set, group);
-            if matches!(kind, ReaderKind::Offsets) {
+            set("enable.partition.eof", "true".to_owned());
+        }
+        Role::Offsets { group, which } => {
+            consumer(&mut set, group);
+            if which == Stability::Any {
+                // The client asks for stable offsets exactly where it reads committed records.
                 set("isolation.level", "read_uncommitted".to_owned());
             }
-            set("enable.partition.eof", "true".to_owned());
         }
     }
 }
@@ -178,9 +191,6 @@ mod tests {
         assert_eq!(producer["acks"], "all");
         let reader = config(&settings, Role::Reader { group: "app", kind: ReaderKind::Inputs });
         assert_eq!(reader["isolation.level"], "read_committed");
-        // The one that reads no records.
-        let offsets = config(&settings, Role::Reader { group: "app", kind: ReaderKind::Offsets });
-        assert_eq!(offsets["isolation.level"], "read_uncommitted");
     }
 
     #[test]
@@ -192,7 +202,6 @@ mod tests {
             Role::Member { group: "app", instance_id: Some("one") },
             Role::Reader { group: "app", kind: ReaderKind::Inputs },
             Role::Reader { group: "app", kind: ReaderKind::Changelog },
-            Role::Reader { group: "app", kind: ReaderKind::Offsets },
         ];
         for role in roles {
             connect(&settings, role).map(drop).unwrap_or_else(|error| panic!("{role:?}: {error}"));
