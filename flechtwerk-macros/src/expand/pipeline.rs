@@ -110,8 +110,8 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
             #errors
             #(#entries)*
             const __ENTRIES: &[#glue::Entry] = &[#(#listings),*];
-            const __TABLE: #glue::Table<#written> =
-                #glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
+            const __TABLE: &#glue::Table<#written> =
+                &#glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
             #(#checks)*
             #glue::Pipeline { name: #name, stages: &[#(#objects),*] }
         };

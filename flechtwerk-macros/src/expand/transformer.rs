@@ -6,8 +6,8 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::Type;
 use syn::ext::IdentExt;
+use syn::{Index, Type};
 
 use crate::errors::Errors;
 use crate::item::{self, Function};
@@ -78,26 +78,15 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
     quote! {
         impl #glue::Stage for #name {
             const INFO: &'static #glue::StageInfo = #info;
-            type Input = ();
             type Slots = ();
-            fn decode(_: &#glue::RawRecord) -> ::core::result::Result<(), #glue::Trouble> {
-                #glue::no_input()
+            fn open(_: &mut #glue::Opening<'_>) -> #glue::Tried<()> {
+                #glue::Ok(())
             }
-            fn key(raw: &#glue::RawRecord) -> ::core::result::Result<#glue::Bytes, #glue::Trouble> {
-                #glue::record_key(raw)
+            fn visit(_: &mut (), _: &mut #glue::Visit<'_, '_>) -> #glue::Tried<()> {
+                #glue::Ok(())
             }
-            fn open(_: &mut #glue::Opening<'_>) -> ::core::result::Result<(), #glue::Trouble> {
-                ::core::result::Result::Ok(())
-            }
-            fn begin(_: &mut (), _: &#glue::RawRecord) {}
-            fn check(_: &mut ()) -> ::core::result::Result<usize, #glue::Trouble> {
-                ::core::result::Result::Ok(0)
-            }
-            fn close(_: &mut (), _: &mut #glue::Closing<'_>) -> ::core::result::Result<(), #glue::Trouble> {
-                ::core::result::Result::Ok(())
-            }
-            async fn call(_: (), _: &mut ()) -> ::core::result::Result<(), #glue::BoxError> {
-                ::core::result::Result::Ok(())
+            async fn call(_: &#glue::RawRecord, _: &mut ()) -> #glue::Tried<()> {
+                #glue::Ok(())
             }
         }
     }
@@ -117,166 +106,127 @@ fn info(name: &str, glue: &TokenStream, rest: TokenStream, function: &str) -> To
 struct Slot<'a> {
     ty: &'a Type,
     alias: Ident,
-    table: Ident,
+    /// Its place in the tuple of tables.
+    index: Index,
     field: Ident,
 }
 
 fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream {
     let name = &function.signature.ident;
-    let function_text = name.unraw().to_string();
+    // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
+    // suggests about them as well, takes all for one error, and shows it once.
+    let alias = |n: usize| format_ident!("__P{n}", span = name.span());
     let slots: Vec<Slot<'_>> = stage
         .slots
         .iter()
         .enumerate()
-        .map(|(n, ty)| Slot {
-            ty,
-            alias: format_ident!("__P{}", n + 1, span = name.span()),
-            table: format_ident!("__V{}", n + 1),
-            field: format_ident!("p{}", n + 1),
-        })
+        .map(|(n, ty)| Slot { ty, alias: alias(n + 1), index: n.into(), field: format_ident!("p{}", n + 1) })
         .collect();
-    let input_tables = input_tables(stage, name, glue);
-    let slot_tables = slot_tables(stage, &slots, glue);
+    let inputs = inputs(stage, &alias(0), glue);
+    let parameters = parameters(stage, &slots, glue);
     let checks = checks(stage, &slots, glue);
-    let info = stage_info(stage, &function_text, glue);
-    let decode = (0..stage.inputs.len()).map(|n| {
-        let (table, n) = (format_ident!("__T{n}"), n as u16);
-        quote!(#n => (#table.decode)(raw)?,)
-    });
-    let key = key(stage, glue);
-    let call = call(stage, name, &slots, glue);
-    let input = alias_shown_as(&stage.input, glue, &format_ident!("__Input", span = name.span()));
-    let (fields, tables): (Vec<_>, Vec<_>) = slots.iter().map(|slot| (&slot.field, &slot.table)).unzip();
+    let info = stage_info(stage, &name.unraw().to_string(), glue);
+    let key = key(stage, &alias(0), glue);
+    let (returns, call) = call(stage, name, &slots, glue);
+    let (fields, indices): (Vec<_>, Vec<_>) = slots.iter().map(|slot| (&slot.field, &slot.index)).unzip();
     let types = slots.iter().map(|slot| alias_shown_as(slot.ty, glue, &slot.alias));
     quote! {
-        #input_tables
-        #slot_tables
-        #checks
-        pub struct __Taken {
-            input: #input,
-        }
+        #inputs
+        #parameters
+        #returns
+        const _: () = {
+            #checks
+        };
         pub struct __Slots {
             #(#fields: #types,)*
         }
         impl #glue::Stage for #name {
             const INFO: &'static #glue::StageInfo = #info;
-            type Input = __Taken;
             type Slots = __Slots;
-            fn decode(raw: &#glue::RawRecord) -> ::core::result::Result<__Taken, #glue::Trouble> {
-                let input = match raw.input {
-                    #(#decode)*
-                    _ => #glue::no_input()?,
-                };
-                ::core::result::Result::Ok(__Taken { input })
-            }
             #key
-            fn open(opening: &mut #glue::Opening<'_>) -> ::core::result::Result<__Slots, #glue::Trouble> {
-                ::core::result::Result::Ok(__Slots {
-                    #(#fields: (#tables.open)(opening)?,)*
+            fn open(opening: &mut #glue::Opening<'_>) -> #glue::Tried<__Slots> {
+                #glue::Ok(__Slots {
+                    #(#fields: (__SLOTS.#indices.open)(opening)?,)*
                 })
             }
-            fn begin(slots: &mut __Slots, raw: &#glue::RawRecord) {
-                #((#tables.begin)(&mut slots.#fields, raw);)*
-            }
-            fn check(slots: &mut __Slots) -> ::core::result::Result<usize, #glue::Trouble> {
-                ::core::result::Result::Ok(0 #(+ (#tables.check)(&mut slots.#fields)?)*)
-            }
-            fn close(
-                slots: &mut __Slots,
-                closing: &mut #glue::Closing<'_>,
-            ) -> ::core::result::Result<(), #glue::Trouble> {
-                #((#tables.close)(&mut slots.#fields, closing)?;)*
-                ::core::result::Result::Ok(())
+            fn visit(slots: &mut __Slots, visit: &mut #glue::Visit<'_, '_>) -> #glue::Tried<()> {
+                #((__SLOTS.#indices.visit)(&mut slots.#fields, visit)?;)*
+                #glue::Ok(())
             }
             #call
         }
     }
 }
 
-/// The type of the input, and one table for each topic in `inputs`.
-fn input_tables(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
-    // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
-    // suggests about them as well, takes all for one error, and shows it once.
-    let alias = format_ident!("__Input", span = name.span());
+/// The type of the input, and a table for each topic in `inputs`.
+fn inputs(stage: &Stage, alias: &Ident, glue: &TokenStream) -> TokenStream {
     let ty = &stage.input;
-    let input = alias_shown_as(ty, glue, &alias);
+    let proof = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
+    let input = alias_shown_as(ty, glue, alias);
     // State belongs to the bytes of a key, so they must mean the same in all inputs.
     let record_keys = stage.state.is_some() && stage.key.is_none();
-    let mut infos = vec![];
-    let mut tables = vec![];
-    for (n, topic) in stage.inputs.iter().enumerate() {
-        let table = format_ident!("__T{n}");
+    let tables = stage.inputs.iter().enumerate().map(|(n, topic)| {
         let like = match &stage.inputs[0] {
             first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
             _ => quote!(#glue::AnyKey),
         };
-        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::CheckedBy<__CHECKED>), "It");
-        let make =
-            call_shown_as(topic, quote!(#glue::input), quote!(::<#input, #topic_type, #like>), quote!(()));
-        tables.push(quote!(const #table: #glue::InputVt<#alias> = #make;));
-        infos.push(quote!(#table.info));
-    }
-    let checked = format_ident!("__checked", span = name.span());
-    let check = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
+        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::With<#alias>), "It");
+        call_shown_as(topic, quote!(#glue::input), quote!(::<#input, #topic_type, #like>), quote!(()))
+    });
+    let count = stage.inputs.len();
     quote! {
-        const fn #checked() -> usize {
-            #check
-        }
-        const __CHECKED: usize = #checked();
-        type #alias = <#ty as #glue::CheckedBy<__CHECKED>>::It;
-        #(#tables)*
-        const __INPUTS: &[&#glue::TopicInfo] = &[#(#infos),*];
+        type #alias = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+        const __INPUTS: [#glue::InputVt<#alias>; #count] = [#(#tables),*];
     }
 }
 
-/// One table for each other parameter.
-fn slot_tables(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+/// A parameter is made of so many parts at most.
+const MOST_PARTS: usize = 6;
+
+/// The types of the other parameters, and a table for each.
+fn parameters(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
     let declared = match &stage.state {
         Some(state) => quote!(#glue::Says<#state>),
         None => quote!(#glue::NoState),
     };
+    let aliases: Vec<_> = slots.iter().map(|slot| &slot.alias).collect();
+    let (types, indices) = (slots.iter().map(|slot| slot.ty), slots.iter().map(|slot| &slot.index));
     let tables = slots.iter().map(|slot| {
-        let Slot { ty, alias, table, .. } = slot;
-        let shown = alias_shown_as(ty, glue, alias);
-        let make = call_shown_as(ty, quote!(#glue::slot), quote!(::<#shown, #declared>), quote!(()));
-        quote! {
-            type #alias = #ty;
-            const #table: #glue::SlotVt<#alias> = #make;
-        }
+        let shown = alias_shown_as(slot.ty, glue, &slot.alias);
+        call_shown_as(slot.ty, quote!(#glue::slot), quote!(::<#shown, #declared>), quote!(()))
     });
-    let parts = slots.iter().map(|slot| &slot.table);
+    let most = slots.len() * MOST_PARTS;
     quote! {
-        #(#tables)*
-        const __PARAMETERS: &[&[#glue::Part]] = &[#(#parts.parts),*];
-        const __PARTS: [#glue::Part; #glue::count_parts(__PARAMETERS)] = #glue::all_parts(__PARAMETERS);
+        #(type #aliases = #types;)*
+        const __SLOTS: (#(#glue::SlotVt<#aliases>,)*) = (#(#tables,)*);
+        const __PARTS: #glue::AllParts<#most> = #glue::AllParts::new(&[#(__SLOTS.#indices.parts),*]);
     }
 }
 
-/// What only constants can tell.
+/// What only constants can tell; the first that fails is reported.
 fn checks(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
     let mut calls = vec![];
+    let mut check = |subject: &Type, function: TokenStream, arguments: TokenStream| {
+        calls.push(call_shown_as(subject, quote!(#glue::#function), quote!(), arguments));
+    };
     let text = written(&stage.input);
-    let arguments = quote!((#text, __INPUTS, __T0.takes));
-    calls.push(call_shown_as(&stage.input, quote!(#glue::inputs_complete), quote!(), arguments));
+    check(&stage.input, quote!(inputs_complete), quote!((#text, &__INPUTS)));
+    for (n, topic) in stage.inputs.iter().enumerate().skip(1) {
+        check(topic, quote!(input_once), quote!((&__INPUTS, #n)));
+    }
     if let Some(state) = &stage.state {
         let text = written(state);
-        calls.push(call_shown_as(state, quote!(#glue::state_taken), quote!(), quote!((#text, &__PARTS))));
+        check(state, quote!(state_taken), quote!((#text, __PARTS.as_slice())));
         if stage.key.is_none() {
             for (n, topic) in stage.inputs.iter().enumerate() {
-                let table = format_ident!("__T{n}");
-                calls.push(call_shown_as(
-                    topic,
-                    quote!(#glue::key_not_null),
-                    quote!(),
-                    quote!((#table.info)),
-                ));
+                check(topic, quote!(key_not_null), quote!((__INPUTS[#n].info)));
             }
         }
     }
     for (n, slot) in slots.iter().enumerate() {
-        calls.push(call_shown_as(slot.ty, quote!(#glue::parameter), quote!(), quote!((__PARAMETERS, #n))));
+        check(slot.ty, quote!(parameter), quote!((&__PARTS, #n)));
     }
-    quote!(#(const _: () = #calls;)*)
+    quote!(#(#calls;)*)
 }
 
 fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {
@@ -291,8 +241,8 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
         glue,
         quote! {
             application_id: #application_id,
-            inputs: __INPUTS,
-            parts: &__PARTS,
+            inputs: &#glue::infos(&__INPUTS),
+            parts: __PARTS.as_slice(),
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
@@ -302,42 +252,33 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
     )
 }
 
-fn key(stage: &Stage, glue: &TokenStream) -> TokenStream {
-    let body = match &stage.key {
-        Some(path) => {
-            let generics = shown_at(quote!(::<__Input, _>), ends(path).0);
-            let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
-            quote! {
-                let input = <Self as #glue::Stage>::decode(raw)?.input;
-                #compute
-            }
+fn key(stage: &Stage, input: &Ident, glue: &TokenStream) -> Option<TokenStream> {
+    let path = stage.key.as_ref()?;
+    let generics = shown_at(quote!(::<#input, _>), ends(path).0);
+    let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
+    Some(quote! {
+        fn key(raw: &#glue::RawRecord) -> #glue::Tried<#glue::Bytes> {
+            let input = #glue::decode(&__INPUTS, raw)?;
+            #compute
         }
-        None => quote!(#glue::record_key(raw)),
-    };
-    quote! {
-        fn key(raw: &#glue::RawRecord) -> ::core::result::Result<#glue::Bytes, #glue::Trouble> {
-            #body
-        }
-    }
+    })
 }
 
-/// The call of the function. A future that is not `Send` is reported at the function's name.
-fn call(stage: &Stage, name: &Ident, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+/// What the function returns, and its call. A future that is not `Send` is reported at the function's name.
+fn call(stage: &Stage, name: &Ident, slots: &[Slot<'_>], glue: &TokenStream) -> (TokenStream, TokenStream) {
     let span = name.span();
     let fields = slots.iter().map(|slot| &slot.field);
     let returns = &stage.returns;
-    let called = quote_spanned!(span=> #name(taken.input #(, &mut slots.#fields)*));
-    let outcome = call_shown_as(returns, quote!(#glue::outcome), quote!(::<#returns>), quote!((returned)));
-    let future = shown_at(
-        quote!(#glue::Future<Output = ::core::result::Result<(), #glue::BoxError>> + #glue::Send),
-        span,
-    );
-    quote_spanned! {span=>
-        fn call(taken: __Taken, slots: &mut __Slots) -> impl #future {
-            async move {
-                let returned = #called.await;
-                #outcome
-            }
+    let proof = call_shown_as(returns, quote!(#glue::returns), quote!(::<#returns>), quote!(()));
+    let alias = format_ident!("__Returns", span = span);
+    let called = quote_spanned!(span=> #name(input #(, &mut slots.#fields)*));
+    let future = shown_at(quote!(impl #glue::Future<Output = #alias> + #glue::Send), span);
+    let returns = quote!(type #alias = <#returns as #glue::CheckedBy<{ #proof }>>::It;);
+    let call = quote! {
+        fn call(raw: &#glue::RawRecord, slots: &mut __Slots) -> #glue::Tried<#future> {
+            let input = #glue::decode(&__INPUTS, raw)?;
+            #glue::Ok(#called)
         }
-    }
+    };
+    (returns, call)
 }

@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use super::Trouble;
 use super::{
     Bucket, Closing, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage, StateChange,
 };
+use super::{Outcome, Trouble, Visit};
 use crate::out::Buffer;
 
 /// Why a round stopped.
@@ -157,19 +157,20 @@ async fn process<S: Stage>(
 ) -> Result<(usize, S::Slots), Stop> {
     let mut waiting = 0;
     for (n, raw) in records.iter().enumerate() {
-        S::begin(&mut slots, raw);
+        let _ = S::visit(&mut slots, &mut Visit::Begin(raw));
         let step = async {
-            let input = S::decode(raw)?;
-            S::call(input, &mut slots).await.map_err(|error| (FailureKind::User, error))
+            let returned = S::call(raw, &mut slots)?.await;
+            returned.outcome().map_err(|error| (FailureKind::User, error))
         };
-        let returned =
-            AssertUnwindSafe(step).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic)));
+        let stepped = AssertUnwindSafe(step).catch_unwind().await;
+        let returned = stepped.unwrap_or_else(|panic| Err(panicked(panic)));
         // What could not be encoded came before what the function returned.
-        let checked = match S::check(&mut slots) {
+        let mut bytes = 0;
+        let checked = match S::visit(&mut slots, &mut Visit::Check(&mut bytes)) {
             Err(trouble) if !matches!(returned, Err((FailureKind::Panic, _))) => Err(trouble),
             checked => returned.and(checked),
         };
-        let bytes = checked.map_err(Stop::at(first + n))?;
+        checked.map_err(Stop::at(first + n))?;
         meter.add(bytes - waiting)?;
         waiting = bytes;
     }
@@ -194,7 +195,7 @@ impl End<'_> {
             pool: &mut self.pool,
             scratch: &mut self.scratch,
         };
-        caught(|| S::close(&mut slots, &mut closing)).map_err(Stop::at(last))?;
+        caught(|| S::visit(&mut slots, &mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
         match &bucket.change {
             StateChange::Unchanged => Ok(()),
             StateChange::Deleted => self.meter.add(bucket.key.len()),

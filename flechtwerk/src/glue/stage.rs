@@ -22,6 +22,9 @@ use crate::topic::Topic;
 /// A failure that does not know its record yet.
 pub type Trouble = (FailureKind, BoxError);
 
+/// What generated functions return.
+pub type Tried<T> = Result<T, Trouble>;
+
 /// What parameters are made from, at the first record of a bucket.
 pub struct Opening<'a> {
     pub(crate) stored: Option<&'a Bytes>,
@@ -39,6 +42,16 @@ pub struct Closing<'a> {
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
+/// What the parameters are told.
+pub enum Visit<'a, 'b> {
+    /// A record is about to be processed.
+    Begin(&'a RawRecord),
+    /// It was: each adds the bytes that wait in it, or says what failed in it meanwhile.
+    Check(&'a mut usize),
+    /// It was the last of its bucket.
+    Close(&'a mut Closing<'b>),
+}
+
 /// A stage as its generated code describes it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stage",
@@ -48,25 +61,18 @@ pub struct Closing<'a> {
 pub trait Stage: 'static {
     /// Its description.
     const INFO: &'static StageInfo;
-    /// The first parameter.
-    type Input: Send;
-    /// All other parameters.
+    /// All parameters but the first.
     type Slots: Send;
-    /// Decodes a record.
-    fn decode(raw: &RawRecord) -> Result<Self::Input, Trouble>;
-    /// The state key of a record, where the stage computes it.
-    fn key(raw: &RawRecord) -> Result<Bytes, Trouble>;
+    /// The state key of a record; generated where the stage computes it.
+    fn key(raw: &RawRecord) -> Tried<Bytes> {
+        Ok(raw.key.clone().unwrap_or_default())
+    }
     /// Makes the parameters for a bucket.
-    fn open(opening: &mut Opening<'_>) -> Result<Self::Slots, Trouble>;
-    /// Tells the parameters which record comes.
-    fn begin(slots: &mut Self::Slots, raw: &RawRecord);
-    /// Bytes waiting in the parameters, or what failed in them during the record.
-    fn check(slots: &mut Self::Slots) -> Result<usize, Trouble>;
-    /// Collects the parameters' results at the end of a bucket.
-    fn close(slots: &mut Self::Slots, closing: &mut Closing<'_>) -> Result<(), Trouble>;
-    /// Calls the function.
-    fn call(input: Self::Input, slots: &mut Self::Slots)
-    -> impl Future<Output = Result<(), BoxError>> + Send;
+    fn open(opening: &mut Opening<'_>) -> Tried<Self::Slots>;
+    /// Passes a visit on to each of them.
+    fn visit(slots: &mut Self::Slots, visit: &mut Visit<'_, '_>) -> Tried<()>;
+    /// Decodes the record and calls the function with it. The future is the function's own.
+    fn call(raw: &RawRecord, slots: &mut Self::Slots) -> Tried<impl Future<Output: Outcome> + Send>;
 }
 
 /// A [`Stage`] as an object.
@@ -97,13 +103,9 @@ pub struct SlotVt<P> {
     /// What it stands for.
     pub parts: &'static [Part],
     /// See [`Stage::open`].
-    pub open: fn(&mut Opening<'_>) -> Result<P, Trouble>,
-    /// See [`Stage::begin`].
-    pub begin: fn(&mut P, &RawRecord),
-    /// See [`Stage::check`].
-    pub check: fn(&mut P) -> Result<usize, Trouble>,
-    /// See [`Stage::close`].
-    pub close: fn(&mut P, &mut Closing<'_>) -> Result<(), Trouble>,
+    pub open: fn(&mut Opening<'_>) -> Tried<P>,
+    /// See [`Stage::visit`].
+    pub visit: fn(&mut P, &mut Visit<'_, '_>) -> Tried<()>,
 }
 
 /// Makes the table of a parameter; `D` is what the attribute says of the state.
@@ -131,9 +133,7 @@ impl<P: Slot> SlotParam for P {
     const VT: SlotVt<P> = SlotVt {
         parts: P::Parts::PARTS,
         open: |opening| P::Parts::open(opening).map(P::from_parts),
-        begin: |slot, raw| slot.parts().begin(raw),
-        check: |slot| slot.parts().check(),
-        close: |slot, closing| slot.parts().close(closing),
+        visit: |slot, visit| slot.parts().visit(visit),
     };
 }
 
@@ -143,9 +143,7 @@ impl<T: Topic> SlotParam for Record<T> {
     const VT: SlotVt<Self> = SlotVt {
         parts: &[],
         open: |_| unreachable!("refused when the program was compiled"),
-        begin: |_, _| {},
-        check: |_| Ok(0),
-        close: |_, _| Ok(()),
+        visit: |_, _| Ok(()),
     };
 }
 
@@ -205,7 +203,7 @@ impl<C> SameKey<C> for C {}
 /// Proof that something was checked: [`CheckedBy`] passes a type on only if the constant could be computed. A constant
 /// whose own types don't fit is an error once; what depends on it is then an error already reported, and rustc says no
 /// more about it.
-pub const fn codec<C: Codec>() -> usize {
+pub const fn codecs<K: Codec, V: Codec>() -> usize {
     0
 }
 
@@ -231,6 +229,26 @@ pub trait CheckedBy<const PROOF: usize> {
 
 impl<T> CheckedBy<0> for T {
     type It = T;
+}
+
+/// Passes `Self` on as well; what depends on a `P` that is an error is one already reported.
+pub trait With<P> {
+    type It;
+}
+
+impl<T, P> With<P> for T {
+    type It = T;
+}
+
+/// Two types.
+pub trait Pair {
+    type First;
+    type Second;
+}
+
+impl<A, B> Pair for (A, B) {
+    type First = A;
+    type Second = B;
 }
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
@@ -290,9 +308,9 @@ impl<E: Into<BoxError>> Outcome for Result<(), E> {
     }
 }
 
-/// Turns what the function returned into what a stage returns.
-pub fn outcome<R: Outcome>(returned: R) -> Result<(), BoxError> {
-    returned.outcome()
+/// Proof that a function returns what a stage returns.
+pub const fn returns<R: Outcome>() -> usize {
+    0
 }
 
 /// A function that computes state keys.
@@ -317,41 +335,25 @@ pub fn key<I, F: for<'a> KeyFn<'a, I>>(function: F, input: &I) -> Result<Bytes, 
     Ok(function.key(input))
 }
 
-/// The key of a record of a stage that computes none.
-pub fn record_key(raw: &RawRecord) -> Result<Bytes, Trouble> {
-    Ok(raw.key.clone().unwrap_or_default())
+/// Decodes a record by the table of its topic.
+pub fn decode<I>(tables: &[InputVt<I>], raw: &RawRecord) -> Tried<I> {
+    (tables[usize::from(raw.input)].decode)(raw)
 }
 
-/// A record of an input that the stage does not have.
-pub fn no_input<I>() -> Result<I, Trouble> {
-    unreachable!("the runtime hands a stage records of its own inputs only")
+/// What stands in for an input with mistakes.
+pub fn no_input<I>() -> Tried<I> {
+    unreachable!("a program with mistakes is not compiled")
 }
 
-/// How many parts there are in all parameters.
-pub const fn count_parts(parameters: &[&[Part]]) -> usize {
-    let (mut count, mut n) = (0, 0);
-    while n < parameters.len() {
-        count += parameters[n].len();
+/// The topics of all inputs.
+pub const fn infos<I, const N: usize>(inputs: &[InputVt<I>; N]) -> [&'static TopicInfo; N] {
+    let mut infos = [inputs[0].info; N];
+    let mut n = 0;
+    while n < N {
+        infos[n] = inputs[n].info;
         n += 1;
     }
-    count
-}
-
-/// The parts of all parameters, in order.
-pub const fn all_parts<const N: usize>(parameters: &[&[Part]]) -> [Part; N] {
-    // Every place is overwritten; an array needs something to begin with.
-    let mut all = [Part::State(super::StateInfo { type_name: "", version: 0 }); N];
-    let (mut count, mut n) = (0, 0);
-    while n < parameters.len() {
-        let mut m = 0;
-        while m < parameters[n].len() {
-            all[count] = parameters[n][m];
-            count += 1;
-            m += 1;
-        }
-        n += 1;
-    }
-    all
+    infos
 }
 
 /// A stage that stands in a pipeline.

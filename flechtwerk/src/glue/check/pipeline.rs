@@ -29,6 +29,7 @@ enum Kind {
 struct Item {
     kind: Kind,
     name: Name,
+    hash: u64,
     /// Index into the list of stages.
     stage: usize,
 }
@@ -40,7 +41,11 @@ enum Fault {
     /// Its application id makes names that are too long.
     TooLong,
     /// Its `mine` and an earlier stage's `theirs` clash; `exactly` or up to `.` and `_`.
-    Clash { theirs: Item, mine: Item, exactly: bool },
+    Clash {
+        theirs: Item,
+        mine: Item,
+        exactly: bool,
+    },
 }
 
 /// A stage in a list of which `cfg` may have removed some; `ordinal` is its place among all that were written.
@@ -83,11 +88,18 @@ pub const fn check<const WRITTEN: usize, const PLACES: usize>(
 }
 
 /// Adds the names of one stage; the first that clashes is its fault.
-const fn stage(pipeline: &'static str, entries: &[Entry], stage: usize, places: &mut [Option<Item>]) -> Fault {
+const fn stage(
+    pipeline: &'static str,
+    entries: &[Entry],
+    stage: usize,
+    places: &mut [Option<Item>],
+) -> Fault {
     let info = entries[stage].listed.info;
     macro_rules! add {
         ($kind:expr, $name:expr) => {
-            if let Fault::Clash { theirs, mine, exactly } = add(places, Item { kind: $kind, name: $name, stage }) {
+            if let Fault::Clash { theirs, mine, exactly } =
+                add(places, Item { kind: $kind, name: $name, hash: $name.hash(), stage })
+            {
                 return Fault::Clash { theirs, mine, exactly };
             }
         };
@@ -131,20 +143,22 @@ const fn application(pipeline: &'static str, info: &'static StageInfo, ending: &
 
 /// Puts an item into the hash table, unless it clashes with one that is there or is the same.
 const fn add(places: &mut [Option<Item>], mine: Item) -> Fault {
-    let mut place = mine.name.hash() as usize % places.len();
+    let mut place = mine.hash as usize % places.len();
     while let Some(theirs) = places[place] {
-        if let Some(exactly) = theirs.name.compare(&mine.name) {
-            match (theirs.kind, mine.kind) {
-                (Kind::Topic(one), Kind::Topic(other)) if exactly && same(one.id, other.id) => return Fault::None,
-                (Kind::Path, Kind::Path) | (Kind::Stage, Kind::Stage) | (Kind::Application, Kind::Application)
-                    if exactly =>
-                {
+        if theirs.hash == mine.hash {
+            let rivals = match (theirs.kind, mine.kind) {
+                (Kind::Topic(one), Kind::Topic(other)) if same(one.id, other.id) => return Fault::None,
+                (Kind::Topic(_) | Kind::Changelog, Kind::Topic(_) | Kind::Changelog) => true,
+                (Kind::Path, Kind::Path)
+                | (Kind::Stage, Kind::Stage)
+                | (Kind::Application, Kind::Application) => true,
+                _ => false,
+            };
+            if rivals && let Some(exactly) = theirs.name.compare(&mine.name) {
+                // Kafka takes only topics for the same that differ in `.` and `_`.
+                if exactly || matches!(mine.kind, Kind::Topic(_) | Kind::Changelog) {
                     return Fault::Clash { theirs, mine, exactly };
                 }
-                (Kind::Topic(_) | Kind::Changelog, Kind::Topic(_) | Kind::Changelog) => {
-                    return Fault::Clash { theirs, mine, exactly };
-                }
-                _ => {}
             }
         }
         place = (place + 1) % places.len();

@@ -1,11 +1,16 @@
 //! Checks of one stage. Each is called in a constant whose expression is shown at the user's tokens that it is about.
 
-use super::super::{Part, TopicInfo};
+use super::super::{AllParts, InputVt, Part, TopicInfo, infos};
 use super::text::{Message, Name, same};
 
-/// Every topic that the input type takes stands in `inputs`.
+/// Every topic that the input type takes stands in `inputs`. The other way round is checked by types.
 #[track_caller]
-pub const fn inputs_complete(ty: &str, inputs: &[&TopicInfo], takes: &[&'static TopicInfo]) {
+pub const fn inputs_complete<I, const N: usize>(ty: &str, tables: &[InputVt<I>; N]) {
+    let takes = tables[0].takes;
+    if takes.len() <= N {
+        return;
+    }
+    let inputs = infos(tables);
     let mut n = 0;
     while n < takes.len() {
         let mut m = 0;
@@ -21,6 +26,22 @@ pub const fn inputs_complete(ty: &str, inputs: &[&TopicInfo], takes: &[&'static 
                 .add(" (`")
                 .add(takes[n].id)
                 .add("`), which `inputs` does not name, so they would never come: add it there, or remove the variant")
+                .panic();
+        }
+        n += 1;
+    }
+}
+
+/// The topic at `index` does not stand in `inputs` twice, under two names of its type.
+#[track_caller]
+pub const fn input_once<I, const N: usize>(tables: &[InputVt<I>; N], index: usize) {
+    let mut n = 0;
+    while n < index {
+        if same(tables[n].info.id, tables[index].info.id) {
+            Message::new()
+                .add("topic ")
+                .quoted(Name::of(tables[n].info.name))
+                .add(" stands in `inputs` twice, and a stage reads each topic once: remove one")
                 .panic();
         }
         n += 1;
@@ -58,21 +79,16 @@ pub const fn key_not_null(topic: &'static TopicInfo) {
 
 /// The parameter at `index` brings no second state, and no output topic that an earlier one has.
 #[track_caller]
-pub const fn parameter(parameters: &[&'static [Part]], index: usize) {
-    let mine = parameters[index];
-    let mut n = 0;
-    while n < mine.len() {
-        let mut before = 0;
-        while before <= index {
-            let end = if before < index { parameters[before].len() } else { n };
-            let mut m = 0;
-            while m < end {
-                pair(&parameters[before][m], &mine[n]);
-                m += 1;
-            }
-            before += 1;
+pub const fn parameter<const MOST: usize>(all: &AllParts<MOST>, index: usize) {
+    let parts = all.as_slice();
+    let mut later = if parts.len() > 1 { 0 } else { return };
+    while later < parts.len() {
+        let mut earlier = 0;
+        while all.parameter(later) == index && earlier < later {
+            pair(&parts[earlier], &parts[later]);
+            earlier += 1;
         }
-        n += 1;
+        later += 1;
     }
 }
 
