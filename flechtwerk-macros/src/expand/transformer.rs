@@ -6,8 +6,8 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
 use syn::ext::IdentExt;
-use syn::{Index, Type};
 
 use crate::errors::Errors;
 use crate::item::{self, Function};
@@ -45,7 +45,7 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
         #visibility struct #name {}
         #(#cfgs)*
-        #[allow(clippy::all, private_interfaces, unused_variables)]
+        #[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
         const _: () = {
             #generated
         };
@@ -76,17 +76,17 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
         &text,
     );
     quote! {
-        impl #glue::Stage for #name {
+        struct __Stage;
+        impl #glue::Listable for #name {
+            const LISTED: #glue::Listed = #glue::listed::<__Stage>();
+        }
+        impl #glue::Stage for __Stage {
             const INFO: &'static #glue::StageInfo = #info;
+            type Input = ();
+            type Topics = ();
             type Slots = ();
-            fn open(_: &mut #glue::Opening<'_>) -> #glue::Tried<()> {
-                #glue::Ok(())
-            }
-            fn visit(_: &mut (), _: &mut #glue::Visit<'_, '_>) -> #glue::Tried<()> {
-                #glue::Ok(())
-            }
-            async fn call(_: &#glue::RawRecord, _: &mut ()) -> #glue::Tried<()> {
-                #glue::Ok(())
+            fn call(_: (), _: &mut ()) -> #glue::Ready {
+                #glue::ready()
             }
         }
     }
@@ -102,138 +102,128 @@ fn info(name: &str, glue: &TokenStream, rest: TokenStream, function: &str) -> To
     }
 }
 
-/// A parameter after the input: its type, and what was generated for it.
-struct Slot<'a> {
-    ty: &'a Type,
-    alias: Ident,
-    /// Its place in the tuple of tables.
-    index: Index,
-    field: Ident,
+/// `()` around all of `inner`, each in a pair with the rest: `(A, (B, ()))`.
+fn nested(inner: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
+    inner.rev().fold(quote!(()), |rest, first| quote!((#first, #rest)))
 }
 
 fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream {
     let name = &function.signature.ident;
     // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
     // suggests about them as well, takes all for one error, and shows it once.
-    let alias = |n: usize| format_ident!("__P{n}", span = name.span());
-    let slots: Vec<Slot<'_>> = stage
-        .slots
-        .iter()
-        .enumerate()
-        .map(|(n, ty)| Slot { ty, alias: alias(n + 1), index: n.into(), field: format_ident!("p{}", n + 1) })
-        .collect();
-    let inputs = inputs(stage, &alias(0), glue);
-    let parameters = parameters(stage, &slots, glue);
-    let checks = checks(stage, &slots, glue);
+    let input = format_ident!("__Input", span = name.span());
+    let checked = name;
+    let ty = &stage.input;
+    let proof = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
+    let topics = nested(stage.inputs.iter().map(|topic| quote!(#topic)));
+    let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
+    let returns = &stage.returns;
+    let checks = checks(stage, &input, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
-    let key = key(stage, &alias(0), glue);
-    let (returns, call) = call(stage, name, &slots, glue);
-    let (fields, indices): (Vec<_>, Vec<_>) = slots.iter().map(|slot| (&slot.field, &slot.index)).unzip();
-    let types = slots.iter().map(|slot| alias_shown_as(slot.ty, glue, &slot.alias));
+    let key = key(stage, glue);
+    let call = call(stage, name, glue);
     quote! {
-        #inputs
-        #parameters
-        #returns
+        struct __Stage;
+        impl #glue::Listable for #name {
+            const LISTED: #glue::Listed = #glue::listed::<__Stage>();
+        }
         const _: () = {
-            #checks
+            type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+            // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
+            // what is wrong is an error once. Errors name the alias, so it has the function's name.
+            type #checked = <(#input, #topics, #slots, #returns) as #glue::CheckedBy<{ #checks }>>::It;
+            impl #glue::Stage for __Stage {
+                const INFO: &'static #glue::StageInfo = #info;
+                type Input = <#checked as #glue::Checked>::Input;
+                type Topics = <#checked as #glue::Checked>::Topics;
+                type Slots = <#checked as #glue::Checked>::Slots;
+                #key
+                #call
+            }
         };
-        pub struct __Slots {
-            #(#fields: #types,)*
-        }
-        impl #glue::Stage for #name {
-            const INFO: &'static #glue::StageInfo = #info;
-            type Slots = __Slots;
-            #key
-            fn open(opening: &mut #glue::Opening<'_>) -> #glue::Tried<__Slots> {
-                #glue::Ok(__Slots {
-                    #(#fields: (__SLOTS.#indices.open)(opening)?,)*
-                })
-            }
-            fn visit(slots: &mut __Slots, visit: &mut #glue::Visit<'_, '_>) -> #glue::Tried<()> {
-                #((__SLOTS.#indices.visit)(&mut slots.#fields, visit)?;)*
-                #glue::Ok(())
-            }
-            #call
-        }
     }
 }
 
-/// The type of the input, and a table for each topic in `inputs`.
-fn inputs(stage: &Stage, alias: &Ident, glue: &TokenStream) -> TokenStream {
-    let ty = &stage.input;
-    let proof = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
-    let input = alias_shown_as(ty, glue, alias);
+/// The checks, as the contents of a block whose value is the proof; of those that only constants can tell, the first
+/// that fails is reported.
+fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
+    let shown_input = alias_shown_as(&stage.input, glue, input);
     // State belongs to the bytes of a key, so they must mean the same in all inputs.
     let record_keys = stage.state.is_some() && stage.key.is_none();
-    let tables = stage.inputs.iter().enumerate().map(|(n, topic)| {
+    let inputs = stage.inputs.iter().enumerate().map(|(n, topic)| {
         let like = match &stage.inputs[0] {
             first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
             _ => quote!(#glue::AnyKey),
         };
-        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::With<#alias>), "It");
-        call_shown_as(topic, quote!(#glue::input), quote!(::<#input, #topic_type, #like>), quote!(()))
+        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::With<#input>), "It");
+        call_shown_as(topic, quote!(#glue::input), quote!(::<#shown_input, #topic_type, #like>), quote!(()))
     });
-    let count = stage.inputs.len();
-    quote! {
-        type #alias = <#ty as #glue::CheckedBy<{ #proof }>>::It;
-        const __INPUTS: [#glue::InputVt<#alias>; #count] = [#(#tables),*];
-    }
-}
-
-/// A parameter is made of so many parts at most.
-const MOST_PARTS: usize = 6;
-
-/// The types of the other parameters, and a table for each.
-fn parameters(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
     let declared = match &stage.state {
         Some(state) => quote!(#glue::Says<#state>),
         None => quote!(#glue::NoState),
     };
-    let aliases: Vec<_> = slots.iter().map(|slot| &slot.alias).collect();
-    let (types, indices) = (slots.iter().map(|slot| slot.ty), slots.iter().map(|slot| &slot.index));
-    let tables = slots.iter().map(|slot| {
-        let shown = alias_shown_as(slot.ty, glue, &slot.alias);
-        call_shown_as(slot.ty, quote!(#glue::slot), quote!(::<#shown, #declared>), quote!(()))
-    });
-    let most = slots.len() * MOST_PARTS;
+    let slots = stage
+        .slots
+        .iter()
+        .map(|slot| call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot, #declared>), quote!(())));
+    let returns = &stage.returns;
+    let returned = call_shown_as(returns, quote!(#glue::returns), quote!(::<#returns>), quote!(()));
+    let (input_count, slot_count) = (stage.inputs.len(), stage.slots.len());
+    let calls = calls(stage, glue);
     quote! {
-        #(type #aliases = #types;)*
-        const __SLOTS: (#(#glue::SlotVt<#aliases>,)*) = (#(#tables,)*);
-        const __PARTS: #glue::AllParts<#most> = #glue::AllParts::new(&[#(__SLOTS.#indices.parts),*]);
+        let inputs: [#glue::InputCheck; #input_count] = [#(#inputs),*];
+        let slots: [&[#glue::Part]; #slot_count] = [#(#slots),*];
+        #(#calls;)*
+        #returned
     }
 }
 
-/// What only constants can tell; the first that fails is reported.
-fn checks(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+/// Calls that fail where something is wrong with names or numbers.
+fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
     let mut calls = vec![];
     let mut check = |subject: &Type, function: TokenStream, arguments: TokenStream| {
         calls.push(call_shown_as(subject, quote!(#glue::#function), quote!(), arguments));
     };
     let text = written(&stage.input);
-    check(&stage.input, quote!(inputs_complete), quote!((#text, &__INPUTS)));
+    check(&stage.input, quote!(inputs_complete), quote!((#text, &inputs)));
     for (n, topic) in stage.inputs.iter().enumerate().skip(1) {
-        check(topic, quote!(input_once), quote!((&__INPUTS, #n)));
+        check(topic, quote!(input_once), quote!((&inputs, #n)));
     }
     if let Some(state) = &stage.state {
         let text = written(state);
-        check(state, quote!(state_taken), quote!((#text, __PARTS.as_slice())));
+        check(state, quote!(state_taken), quote!((#text, &slots)));
         if stage.key.is_none() {
             for (n, topic) in stage.inputs.iter().enumerate() {
-                check(topic, quote!(key_not_null), quote!((__INPUTS[#n].info)));
+                check(topic, quote!(key_not_null), quote!((inputs[#n].info)));
             }
         }
     }
-    for (n, slot) in slots.iter().enumerate() {
-        check(slot.ty, quote!(parameter), quote!((&__PARTS, #n)));
+    for (n, slot) in stage.slots.iter().enumerate() {
+        check(slot, quote!(parameter), quote!((&slots, #n)));
     }
-    quote!(#(#calls;)*)
+    calls
 }
+
+/// A parameter is made of so many parts at most.
+const MOST_PARTS: usize = 6;
 
 fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {
     let application_id = match &stage.application_id {
         Some(id) => quote!(::core::option::Option::Some(#id)),
         None => quote!(::core::option::Option::None),
     };
+    // Taken from the checked types, not named again.
+    let mut rest = quote!(Self::Topics);
+    let topics: Vec<_> = stage
+        .inputs
+        .iter()
+        .map(|_| {
+            let topic = quote!(<#rest as #glue::Pair>::First);
+            rest = quote!(<#rest as #glue::Pair>::Second);
+            topic
+        })
+        .collect();
+    let most = stage.slots.len() * MOST_PARTS;
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
     let custom_key = stage.key.is_some();
     info(
@@ -241,8 +231,8 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
         glue,
         quote! {
             application_id: #application_id,
-            inputs: &#glue::infos(&__INPUTS),
-            parts: __PARTS.as_slice(),
+            inputs: &[#(<#topics as #glue::Topic>::INFO),*],
+            parts: #glue::AllParts::<Self::Slots, #most>::LIST,
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
@@ -252,33 +242,37 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
     )
 }
 
-fn key(stage: &Stage, input: &Ident, glue: &TokenStream) -> Option<TokenStream> {
+fn key(stage: &Stage, glue: &TokenStream) -> Option<TokenStream> {
     let path = stage.key.as_ref()?;
-    let generics = shown_at(quote!(::<#input, _>), ends(path).0);
+    let generics = shown_at(quote!(::<<Self as #glue::Stage>::Input, _>), ends(path).0);
     let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
     Some(quote! {
         fn key(raw: &#glue::RawRecord) -> #glue::Tried<#glue::Bytes> {
-            let input = #glue::decode(&__INPUTS, raw)?;
+            let input = <Self as #glue::Stage>::decode(raw)?;
             #compute
         }
     })
 }
 
-/// What the function returns, and its call. A future that is not `Send` is reported at the function's name.
-fn call(stage: &Stage, name: &Ident, slots: &[Slot<'_>], glue: &TokenStream) -> (TokenStream, TokenStream) {
+/// The call of the function. A future that is not `Send` is reported at the function's name.
+fn call(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
     let span = name.span();
-    let fields = slots.iter().map(|slot| &slot.field);
-    let returns = &stage.returns;
-    let proof = call_shown_as(returns, quote!(#glue::returns), quote!(::<#returns>), quote!(()));
-    let alias = format_ident!("__Returns", span = span);
-    let called = quote_spanned!(span=> #name(input #(, &mut slots.#fields)*));
-    let future = shown_at(quote!(impl #glue::Future<Output = #alias> + #glue::Send), span);
-    let returns = quote!(type #alias = <#returns as #glue::CheckedBy<{ #proof }>>::It;);
-    let call = quote! {
-        fn call(raw: &#glue::RawRecord, slots: &mut __Slots) -> #glue::Tried<#future> {
-            let input = #glue::decode(&__INPUTS, raw)?;
-            #glue::Ok(#called)
+    let mut rest = quote!(slots);
+    let slots: Vec<_> = stage
+        .slots
+        .iter()
+        .map(|_| {
+            let slot = quote!(#rest.0);
+            rest = quote!(#rest.1);
+            slot
+        })
+        .collect();
+    let called = quote_spanned!(span=> #name(input #(, &mut #slots)*));
+    let output = quote!(<#name as #glue::Checked>::Returns);
+    let future = shown_at(quote!(impl #glue::Future<Output = #output> + #glue::Send), span);
+    quote! {
+        fn call(input: Self::Input, slots: &mut Self::Slots) -> #future {
+            #called
         }
-    };
-    (returns, call)
+    }
 }

@@ -8,10 +8,10 @@ mod runner;
 mod stage;
 
 pub use check::{
-    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, state_taken,
+    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
 };
 pub use info::*;
-pub use parts::AllParts;
+pub use parts::{AllParts, PartList};
 pub use round::*;
 pub use stage::*;
 

@@ -1,42 +1,40 @@
 //! What the parameters of a stage stand for, put together in a constant.
 
-use super::{Part, StateInfo};
+use std::marker::PhantomData;
 
-/// The parts of all parameters, in order. The more room there is, the longer the compiler takes.
-pub struct AllParts<const MOST: usize> {
-    parts: [Part; MOST],
-    /// Of which parameter each is.
-    parameters: [u8; MOST],
-    count: usize,
+use super::{Params, Part, StateInfo};
+
+/// The parts of the parameters from one on.
+pub struct PartList {
+    /// Those of the first.
+    pub parts: &'static [Part],
+    /// Those of the others.
+    pub next: Option<&'static PartList>,
 }
 
-impl<const MOST: usize> AllParts<MOST> {
-    /// Puts them together.
-    pub const fn new(parameters: &[&'static [Part]]) -> Self {
-        // An array needs something to begin with.
-        let nothing = Part::State(StateInfo { type_name: "", version: 0 });
-        let mut all = AllParts { parts: [nothing; MOST], parameters: [0; MOST], count: 0 };
+/// The parts of all parameters, at most `MOST`. The more room there is, the longer the compiler takes.
+pub struct AllParts<P, const MOST: usize>(PhantomData<P>);
+
+impl<P: Params, const MOST: usize> AllParts<P, MOST> {
+    const ALL: ([Part; MOST], usize) = flatten(&P::PARTS);
+
+    /// The parts, in order.
+    pub const LIST: &'static [Part] = Self::ALL.0.split_at(Self::ALL.1).0;
+}
+
+const fn flatten<const MOST: usize>(list: &PartList) -> ([Part; MOST], usize) {
+    // An array needs something to begin with.
+    let mut all = [Part::State(StateInfo { type_name: "", version: 0 }); MOST];
+    let mut count = 0;
+    let mut rest = Some(list);
+    while let Some(list) = rest {
         let mut n = 0;
-        while n < parameters.len() {
-            let mut m = 0;
-            while m < parameters[n].len() {
-                all.parts[all.count] = parameters[n][m];
-                all.parameters[all.count] = n as u8;
-                all.count += 1;
-                m += 1;
-            }
+        while n < list.parts.len() {
+            all[count] = list.parts[n];
+            count += 1;
             n += 1;
         }
-        all
+        rest = list.next;
     }
-
-    /// The parts.
-    pub const fn as_slice(&self) -> &[Part] {
-        self.parts.split_at(self.count).0
-    }
-
-    /// The parameter of a part.
-    pub(super) const fn parameter(&self, part: usize) -> usize {
-        self.parameters[part] as usize
-    }
+    (all, count)
 }

@@ -15,7 +15,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use super::{
     Bucket, Closing, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage, StateChange,
 };
-use super::{Outcome, Trouble, Visit};
+use super::{Outcome, Params, Trouble, Visit};
 use crate::out::Buffer;
 
 /// Why a round stopped.
@@ -144,7 +144,7 @@ impl<F: Future> Future for Place<F> {
 
 fn open<S: Stage>(bucket: &Bucket, pool: &mut Vec<Buffer>) -> Result<S::Slots, Stop> {
     let mut opening = Opening { stored: bucket.state.as_ref(), outputs: 0, pool };
-    caught(|| S::open(&mut opening)).map_err(Stop::at(bucket.records.start))
+    caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
 }
 
 /// Processes the records of a bucket, one after another; gives the parameters back for [`End::close`].
@@ -157,16 +157,17 @@ async fn process<S: Stage>(
 ) -> Result<(usize, S::Slots), Stop> {
     let mut waiting = 0;
     for (n, raw) in records.iter().enumerate() {
-        let _ = S::visit(&mut slots, &mut Visit::Begin(raw));
+        let _ = slots.visit(&mut Visit::Begin(raw));
         let step = async {
-            let returned = S::call(raw, &mut slots)?.await;
+            let input = S::decode(raw)?;
+            let returned = S::call(input, &mut slots).await;
             returned.outcome().map_err(|error| (FailureKind::User, error))
         };
         let stepped = AssertUnwindSafe(step).catch_unwind().await;
         let returned = stepped.unwrap_or_else(|panic| Err(panicked(panic)));
         // What could not be encoded came before what the function returned.
         let mut bytes = 0;
-        let checked = match S::visit(&mut slots, &mut Visit::Check(&mut bytes)) {
+        let checked = match slots.visit(&mut Visit::Check(&mut bytes)) {
             Err(trouble) if !matches!(returned, Err((FailureKind::Panic, _))) => Err(trouble),
             checked => returned.and(checked),
         };
@@ -195,7 +196,7 @@ impl End<'_> {
             pool: &mut self.pool,
             scratch: &mut self.scratch,
         };
-        caught(|| S::visit(&mut slots, &mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
+        caught(|| slots.visit(&mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
         match &bucket.change {
             StateChange::Unchanged => Ok(()),
             StateChange::Deleted => self.meter.add(bucket.key.len()),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
 };
-use super::{StateChange, TopicInfo};
+use super::{PartList, StateChange, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
@@ -52,27 +52,89 @@ pub enum Visit<'a, 'b> {
     Close(&'a mut Closing<'b>),
 }
 
-/// A stage as its generated code describes it.
+/// A stage as its generated code describes it. Implemented by a type that nobody can name, so that the user's types in it
+/// may be as private as they like.
+pub trait Stage: Sized + 'static {
+    /// Its description.
+    const INFO: &'static StageInfo;
+    /// The first parameter.
+    type Input: Send + 'static;
+    /// The topics of the inputs.
+    type Topics: Topics<Self::Input>;
+    /// All parameters but the first.
+    type Slots: Params;
+    /// The state key of a record; generated where the stage computes it.
+    fn key(raw: &RawRecord) -> Tried<Bytes> {
+        Ok(raw.key.clone().unwrap_or_default())
+    }
+    /// Decodes a record.
+    fn decode(raw: &RawRecord) -> Tried<Self::Input> {
+        Self::Topics::decode(raw.input, raw)
+    }
+    /// Calls the function. The future is the function's own.
+    fn call(input: Self::Input, slots: &mut Self::Slots) -> impl Future<Output: Outcome> + Send;
+}
+
+/// What `pipeline!` finds under the path of a stage.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stage",
     label = "no `#[transformer]` function of this name",
     note = "a pipeline lists functions with `#[transformer(inputs = [..])]`, by their paths"
 )]
-pub trait Stage: 'static {
-    /// Its description.
-    const INFO: &'static StageInfo;
-    /// All parameters but the first.
-    type Slots: Send;
-    /// The state key of a record; generated where the stage computes it.
-    fn key(raw: &RawRecord) -> Tried<Bytes> {
-        Ok(raw.key.clone().unwrap_or_default())
+pub trait Listable {
+    const LISTED: Listed;
+}
+
+/// The topics of the inputs, as nested pairs.
+pub trait Topics<I>: 'static {
+    fn decode(index: u16, raw: &RawRecord) -> Tried<I>;
+}
+
+impl<I> Topics<I> for () {
+    fn decode(_: u16, _: &RawRecord) -> Tried<I> {
+        unreachable!("the runtime hands a stage records of its own inputs only")
     }
-    /// Makes the parameters for a bucket.
-    fn open(opening: &mut Opening<'_>) -> Tried<Self::Slots>;
-    /// Passes a visit on to each of them.
-    fn visit(slots: &mut Self::Slots, visit: &mut Visit<'_, '_>) -> Tried<()>;
-    /// Decodes the record and calls the function with it. The future is the function's own.
-    fn call(raw: &RawRecord, slots: &mut Self::Slots) -> Tried<impl Future<Output: Outcome> + Send>;
+}
+
+impl<I: Accepts<Record<T>>, T: Topic, Rest: Topics<I>> Topics<I> for (T, Rest) {
+    fn decode(index: u16, raw: &RawRecord) -> Tried<I> {
+        if index == 0 { I::accept(raw) } else { Rest::decode(index - 1, raw) }
+    }
+}
+
+/// The parameters after the input, as nested pairs.
+pub trait Params: Sized + Send + 'static {
+    /// What they stand for.
+    const PARTS: PartList;
+    /// Makes them for a bucket.
+    fn open(opening: &mut Opening<'_>) -> Tried<Self>;
+    /// Passes a visit on to each.
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
+}
+
+impl Params for () {
+    const PARTS: PartList = PartList { parts: &[], next: None };
+
+    fn open(_: &mut Opening<'_>) -> Tried<Self> {
+        Ok(())
+    }
+
+    fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
+        Ok(())
+    }
+}
+
+impl<P: SlotParam, Rest: Params> Params for (P, Rest) {
+    const PARTS: PartList = PartList { parts: P::PARTS, next: Some(&Rest::PARTS) };
+
+    fn open(opening: &mut Opening<'_>) -> Tried<Self> {
+        Ok((P::open(opening)?, Rest::open(opening)?))
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()> {
+        self.0.visit(visit)?;
+        self.1.visit(visit)
+    }
 }
 
 /// A [`Stage`] as an object.
@@ -98,19 +160,9 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 }
 
-/// The table of a parameter after the input.
-pub struct SlotVt<P> {
-    /// What it stands for.
-    pub parts: &'static [Part],
-    /// See [`Stage::open`].
-    pub open: fn(&mut Opening<'_>) -> Tried<P>,
-    /// See [`Stage::visit`].
-    pub visit: fn(&mut P, &mut Visit<'_, '_>) -> Tried<()>,
-}
-
-/// Makes the table of a parameter; `D` is what the attribute says of the state.
-pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> SlotVt<P> {
-    P::VT
+/// The check of a parameter; `D` is what the attribute says of the state.
+pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'static [Part] {
+    P::PARTS
 }
 
 /// A parameter by `&mut`, right or wrong; what is known to be wrong has a role of its own, for its own message.
@@ -120,31 +172,41 @@ pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> Slot
     note = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; \
             what else the function needs it has to make itself"
 )]
-pub trait SlotParam: Sized {
+pub trait SlotParam: Sized + Send + 'static {
     type Keeps;
     type Role;
-    const VT: SlotVt<Self>;
+    const PARTS: &'static [Part];
+    fn open(opening: &mut Opening<'_>) -> Tried<Self>;
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<P: Slot> SlotParam for P {
     type Keeps = <P::Parts as SlotParts>::Keeps;
     type Role = Right;
-    const VT: SlotVt<P> = SlotVt {
-        parts: P::Parts::PARTS,
-        open: |opening| P::Parts::open(opening).map(P::from_parts),
-        visit: |slot, visit| slot.parts().visit(visit),
-    };
+    const PARTS: &'static [Part] = P::Parts::PARTS;
+
+    fn open(opening: &mut Opening<'_>) -> Tried<Self> {
+        P::Parts::open(opening).map(P::from_parts)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()> {
+        self.parts().visit(visit)
+    }
 }
 
 impl<T: Topic> SlotParam for Record<T> {
     type Keeps = NoState;
     type Role = ByValue<Self>;
-    const VT: SlotVt<Self> = SlotVt {
-        parts: &[],
-        open: |_| unreachable!("refused when the program was compiled"),
-        visit: |_, _| Ok(()),
-    };
+    const PARTS: &'static [Part] = &[];
+
+    fn open(_: &mut Opening<'_>) -> Tried<Self> {
+        unreachable!("a program with mistakes is not compiled")
+    }
+
+    fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
+        Ok(())
+    }
 }
 
 /// A role that needs nothing said.
@@ -165,19 +227,18 @@ impl<P: TakenByValue> RoleOk for ByValue<P> {}
 )]
 pub trait TakenByValue {}
 
-/// The table of an input topic.
-pub struct InputVt<I> {
+/// What is known of an input.
+#[derive(Clone, Copy)]
+pub struct InputCheck {
     /// The topic that the attribute names.
     pub info: &'static TopicInfo,
     /// All topics that the input type takes.
     pub takes: &'static [&'static TopicInfo],
-    /// Decodes a record of this topic.
-    pub decode: fn(&RawRecord) -> Result<I, Trouble>,
 }
 
-/// Makes the table of an input topic; `D` is what its keys must be like.
-pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
-    InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
+/// The check of an input topic; `D` is what its keys must be like.
+pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputCheck {
+    InputCheck { info: T::INFO, takes: I::TOPICS }
 }
 
 /// No demand on a topic's keys.
@@ -240,7 +301,7 @@ impl<T, P> With<P> for T {
     type It = T;
 }
 
-/// Two types.
+/// What a topic's types are, once they passed [`CheckedBy`].
 pub trait Pair {
     type First;
     type Second;
@@ -249,6 +310,21 @@ pub trait Pair {
 impl<A, B> Pair for (A, B) {
     type First = A;
     type Second = B;
+}
+
+/// What a stage's types are, once they passed [`CheckedBy`].
+pub trait Checked {
+    type Input;
+    type Topics;
+    type Slots;
+    type Returns;
+}
+
+impl<I, T, S, R> Checked for (I, T, S, R) {
+    type Input = I;
+    type Topics = T;
+    type Slots = S;
+    type Returns = R;
 }
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
@@ -335,25 +411,17 @@ pub fn key<I, F: for<'a> KeyFn<'a, I>>(function: F, input: &I) -> Result<Bytes, 
     Ok(function.key(input))
 }
 
-/// Decodes a record by the table of its topic.
-pub fn decode<I>(tables: &[InputVt<I>], raw: &RawRecord) -> Tried<I> {
-    (tables[usize::from(raw.input)].decode)(raw)
+/// What stands in for the future of a stage with mistakes.
+pub type Ready = std::future::Ready<crate::Result>;
+
+/// Makes one.
+pub fn ready() -> Ready {
+    std::future::ready(Ok(()))
 }
 
 /// What stands in for an input with mistakes.
 pub fn no_input<I>() -> Tried<I> {
     unreachable!("a program with mistakes is not compiled")
-}
-
-/// The topics of all inputs.
-pub const fn infos<I, const N: usize>(inputs: &[InputVt<I>; N]) -> [&'static TopicInfo; N] {
-    let mut infos = [inputs[0].info; N];
-    let mut n = 0;
-    while n < N {
-        infos[n] = inputs[n].info;
-        n += 1;
-    }
-    infos
 }
 
 /// A stage that stands in a pipeline.

@@ -1,7 +1,7 @@
 //! Checks of a whole pipeline: what must be unique is, and no two topics have one name. One pass puts every name into a
 //! hash table, so that a pipeline of many stages costs no more for each than a small one.
 
-use super::super::{Listed, Part, StageInfo, TopicInfo};
+use super::super::{AnyStage, Listed, Part, StageInfo, TopicInfo};
 use super::text::{Message, Name, same};
 
 /// Kafka's limit for the names of topics.
@@ -59,6 +59,17 @@ pub struct Entry {
 pub struct Table<const WRITTEN: usize> {
     entries: &'static [Entry],
     faults: [Fault; WRITTEN],
+}
+
+/// What the pipeline runs.
+pub const fn stages<const N: usize>(entries: &[Entry]) -> [&'static dyn AnyStage; N] {
+    let mut stages = [entries[0].listed.stage; N];
+    let mut n = 1;
+    while n < N {
+        stages[n] = entries[n].listed.stage;
+        n += 1;
+    }
+    stages
 }
 
 /// How many places the hash table of these stages needs.

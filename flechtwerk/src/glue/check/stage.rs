@@ -1,20 +1,19 @@
 //! Checks of one stage. Each is called in a constant whose expression is shown at the user's tokens that it is about.
 
-use super::super::{AllParts, InputVt, Part, TopicInfo, infos};
+use super::super::{InputCheck, Part, TopicInfo};
 use super::text::{Message, Name, same};
 
 /// Every topic that the input type takes stands in `inputs`. The other way round is checked by types.
 #[track_caller]
-pub const fn inputs_complete<I, const N: usize>(ty: &str, tables: &[InputVt<I>; N]) {
-    let takes = tables[0].takes;
-    if takes.len() <= N {
+pub const fn inputs_complete(ty: &str, inputs: &[InputCheck]) {
+    let takes = inputs[0].takes;
+    if takes.len() <= inputs.len() {
         return;
     }
-    let inputs = infos(tables);
     let mut n = 0;
     while n < takes.len() {
         let mut m = 0;
-        while m < inputs.len() && !same(inputs[m].id, takes[n].id) {
+        while m < inputs.len() && !same(inputs[m].info.id, takes[n].id) {
             m += 1;
         }
         if m == inputs.len() {
@@ -34,13 +33,13 @@ pub const fn inputs_complete<I, const N: usize>(ty: &str, tables: &[InputVt<I>; 
 
 /// The topic at `index` does not stand in `inputs` twice, under two names of its type.
 #[track_caller]
-pub const fn input_once<I, const N: usize>(tables: &[InputVt<I>; N], index: usize) {
+pub const fn input_once(inputs: &[InputCheck], index: usize) {
     let mut n = 0;
     while n < index {
-        if same(tables[n].info.id, tables[index].info.id) {
+        if same(inputs[n].info.id, inputs[index].info.id) {
             Message::new()
                 .add("topic ")
-                .quoted(Name::of(tables[n].info.name))
+                .quoted(Name::of(inputs[n].info.name))
                 .add(" stands in `inputs` twice, and a stage reads each topic once: remove one")
                 .panic();
         }
@@ -50,8 +49,8 @@ pub const fn input_once<I, const N: usize>(tables: &[InputVt<I>; N], index: usiz
 
 /// A stage that says `state = ..` has a parameter for it.
 #[track_caller]
-pub const fn state_taken(ty: &str, parts: &[Part]) {
-    if count_states(parts) == 0 {
+pub const fn state_taken(ty: &str, parameters: &[&'static [Part]]) {
+    if !any_state(parameters) {
         Message::new()
             .add("the attribute says `state = ")
             .add(ty)
@@ -79,16 +78,21 @@ pub const fn key_not_null(topic: &'static TopicInfo) {
 
 /// The parameter at `index` brings no second state, and no output topic that an earlier one has.
 #[track_caller]
-pub const fn parameter<const MOST: usize>(all: &AllParts<MOST>, index: usize) {
-    let parts = all.as_slice();
-    let mut later = if parts.len() > 1 { 0 } else { return };
-    while later < parts.len() {
-        let mut earlier = 0;
-        while all.parameter(later) == index && earlier < later {
-            pair(&parts[earlier], &parts[later]);
-            earlier += 1;
+pub const fn parameter(parameters: &[&'static [Part]], index: usize) {
+    let mine = parameters[index];
+    let mut n = 0;
+    while n < mine.len() {
+        let mut before = 0;
+        while before <= index {
+            let end = if before < index { parameters[before].len() } else { n };
+            let mut m = 0;
+            while m < end {
+                pair(&parameters[before][m], &mine[n]);
+                m += 1;
+            }
+            before += 1;
         }
-        later += 1;
+        n += 1;
     }
 }
 
@@ -107,13 +111,17 @@ const fn pair(earlier: &Part, later: &Part) {
     }
 }
 
-const fn count_states(parts: &[Part]) -> usize {
-    let (mut count, mut n) = (0, 0);
-    while n < parts.len() {
-        if matches!(parts[n], Part::State(_)) {
-            count += 1;
+const fn any_state(parameters: &[&'static [Part]]) -> bool {
+    let mut n = 0;
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            if matches!(parameters[n][m], Part::State(_)) {
+                return true;
+            }
+            m += 1;
         }
         n += 1;
     }
-    count
+    false
 }
