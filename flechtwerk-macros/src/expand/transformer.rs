@@ -107,6 +107,11 @@ fn nested(inner: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
     inner.rev().fold(quote!(()), |rest, first| quote!((#first, #rest)))
 }
 
+/// The name that stands for a topic in `inputs`, so that a topic which does not exist is named once.
+fn topic_alias(n: usize) -> Ident {
+    format_ident!("__T{n}")
+}
+
 fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream {
     let name = &function.signature.ident;
     // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
@@ -115,7 +120,9 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let checked = name;
     let ty = &stage.input;
     let proof = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
-    let topics = nested(stage.inputs.iter().map(|topic| quote!(#topic)));
+    let topic_aliases: Vec<_> = (0..stage.inputs.len()).map(topic_alias).collect();
+    let topic_types = &stage.inputs;
+    let topics = nested(topic_aliases.iter().map(|topic| quote!(#topic)));
     let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
     let returns = &stage.returns;
     let checks = checks(stage, &input, glue);
@@ -128,6 +135,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
             const LISTED: #glue::Listed = #glue::listed::<__Stage>();
         }
         const _: () = {
+            #(type #topic_aliases = #topic_types;)*
             type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
             // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
             // what is wrong is an error once. Errors name the alias, so it has the function's name.
@@ -151,11 +159,12 @@ fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
     // State belongs to the bytes of a key, so they must mean the same in all inputs.
     let record_keys = stage.state.is_some() && stage.key.is_none();
     let inputs = stage.inputs.iter().enumerate().map(|(n, topic)| {
-        let like = match &stage.inputs[0] {
-            first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
+        let (alias, first) = (topic_alias(n), topic_alias(0));
+        let like = match n {
+            1.. if record_keys => quote!(#glue::KeyOf<#first>),
             _ => quote!(#glue::AnyKey),
         };
-        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::With<#input>), "It");
+        let topic_type = passed_shown_as(topic, quote!(#alias as #glue::With<#input>), "It");
         call_shown_as(topic, quote!(#glue::input), quote!(::<#shown_input, #topic_type, #like>), quote!(()))
     });
     let declared = match &stage.state {
