@@ -68,8 +68,8 @@ impl Name {
             let mut n = 0;
             while n < len {
                 let byte = bytes[n];
-                hash =
-                    (hash ^ if byte == b'.' { b'_' as u64 } else { byte as u64 }) * 0x0100_0193 & 0xffff_ffff;
+                let byte = if byte == b'.' { b'_' } else { byte };
+                hash = ((hash ^ byte as u64) * 0x0100_0193) & 0xffff_ffff;
                 n += 1;
             }
             part += 1;
