@@ -26,7 +26,13 @@ impl Rig {
     pub fn new(kafka: &Kafka, binary: &str) -> Rig {
         let namespace = kafka.unique("t") + "-";
         let dir = std::sync::Arc::new(tempfile::tempdir().expect("a folder"));
-        let rig = Rig { binary: binary.into(), args: Vec::new(), env: Vec::new(), dir, namespace: namespace.clone() };
+        let rig = Rig {
+            binary: binary.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir,
+            namespace: namespace.clone(),
+        };
         rig.arg("--bootstrap-servers", &kafka.brokers)
             .arg("--namespace", &namespace)
             .arg("--store", "memory")
@@ -173,6 +179,18 @@ impl Instance {
     pub fn wait_for_log(&mut self, text: &str) {
         wait_within(crate::DEADLINE, &format!("{text:?} in the log {}", self.log.display()), || {
             self.log().contains(text)
+        });
+    }
+
+    /// Waits until its consumer holds the records of a partition up to `offset` (needs `Case::log_fetches`).
+    #[track_caller]
+    pub fn wait_fetched(&self, topic: &str, partition: i32, offset: i64) {
+        let place = format!(" on {topic} [{partition}] fetch queue ");
+        wait_within(crate::DEADLINE, &format!("{topic}/{partition} is fetched up to {offset}"), || {
+            self.log().lines().filter(|line| line.contains(&place)).any(|line| {
+                let last = line.split("last_offset ").nth(1).and_then(|rest| rest.split(',').next());
+                last.and_then(|last| last.parse::<i64>().ok()).is_some_and(|last| last >= offset)
+            })
         });
     }
 }

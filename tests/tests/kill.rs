@@ -23,7 +23,8 @@ const SESSION: Duration = Duration::from_secs(3);
 
 #[test]
 fn thirty_kills_and_five_zombies_lose_and_double_nothing() {
-    let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random);
+    let seed: u64 =
+        std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random);
     println!("SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let kafka = Kafka::from_env();
@@ -71,7 +72,9 @@ fn thirty_kills_and_five_zombies_lose_and_double_nothing() {
             let count = observer.count();
             std::thread::sleep(SESSION + Duration::from_secs(1));
             // The others go on meanwhile.
-            wait_within(Duration::from_secs(30), "outputs beside a stopped instance", || observer.count() > count);
+            wait_within(Duration::from_secs(30), "outputs beside a stopped instance", || {
+                observer.count() > count
+            });
             instances[victim].signal(Signal::SIGCONT);
         }
         for (instance, rig) in instances.iter_mut().zip(&rigs) {
@@ -137,7 +140,10 @@ fn is_transaction_left_open(kafka: &Kafka, topic: &str) -> bool {
     };
     let first = ends();
     std::thread::sleep(Duration::from_millis(200));
-    first.iter().zip(ends()).any(|(before, after)| before.0 < before.1 && before.0 == after.0 && after.0 < after.1)
+    first
+        .iter()
+        .zip(ends())
+        .any(|(before, after)| before.0 < before.1 && before.0 == after.0 && after.0 < after.1)
 }
 
 /// Compares outputs and changelog with a sequential model of the input.
