@@ -11,11 +11,9 @@ use crate::Faults;
 use crate::inventory::{self, Test};
 use crate::page::{Entry, Page, Proof};
 
-/// The pages that name tests; the first must exist. Tables of attribute arguments may stand on any.
+/// The pages, and whether the page must exist. Tables of attribute arguments may stand on either.
 const SEMANTICS: &str = "docs/src/semantics.md";
 const ATTRIBUTES: &str = "docs/src/attributes.md";
-const SETTINGS: &str = "docs/src/settings.md";
-const METRICS: &str = "docs/src/metrics.md";
 /// Where the macros declare what arguments they know, as `("name", Kind::..)`.
 const MACROS: &str = "flechtwerk-macros/src";
 
@@ -25,7 +23,7 @@ pub fn check(root: &Path) -> Result<(Faults, String)> {
     let mut faults = Faults::new();
     let (mut sentences, mut rows) = (0, 0);
     let mut documented = HashSet::new();
-    for (place, required) in [(SEMANTICS, true), (ATTRIBUTES, false), (SETTINGS, false), (METRICS, false)] {
+    for (place, required) in [(SEMANTICS, true), (ATTRIBUTES, false)] {
         let file = root.join(place);
         if !required && !file.exists() {
             continue;

@@ -102,7 +102,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
                 ReaderKind::Changelog => {
                     set("fetch.wait.max.ms", "10");
                     set("fetch.message.max.bytes", "8388608");
-                    set("queued.max.messages.kbytes", "65536");
+                    set("queued.max.messages.kbytes", "32768");
                     set("queued.min.messages", "1000000");
                 }
             }

@@ -115,8 +115,18 @@ impl KafkaProducer {
         }
     }
 
+    /// The record that spoilt the transaction, where the error is only that it is spoilt.
+    fn cause(&self, error: BrokerError) -> BrokerError {
+        match &self.failed {
+            Some(failed) if matches!(error.kind, ErrorKind::Abortable | ErrorKind::Hopeless) => {
+                failed.clone()
+            }
+            _ => error,
+        }
+    }
+
     fn result(&self, result: Result<(), super::ffi::NativeError>) -> Result<(), BrokerError> {
-        result.map_err(|error| self.source.explain(txn_error(error, &self.handle)))
+        result.map_err(|error| self.cause(self.source.explain(txn_error(error, &self.handle))))
     }
 }
 
@@ -157,7 +167,8 @@ impl Producer for KafkaProducer {
                     .map_or_else(String::new, |name| name.to_string()),
                 size: part(&record.key) + part(&record.value),
             };
-            return Err(record_error(&refused, error.text, &self.handle));
+            self.drain();
+            return Err(self.cause(record_error(&refused, error.text, &self.handle)));
         }
     }
 
@@ -182,7 +193,8 @@ impl Producer for KafkaProducer {
                 .get(index)
                 .map_or(0, |change| change.key.len() + change.value.as_ref().map_or(0, bytes::Bytes::len));
             let refused = Delivery { code: error.code, tag: 0, topic: topic.to_string(), size };
-            return Err(record_error(&refused, error.text, &self.handle));
+            self.drain();
+            return Err(self.cause(record_error(&refused, error.text, &self.handle)));
         }
     }
 

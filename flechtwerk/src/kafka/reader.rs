@@ -1,7 +1,8 @@
 //! Readers: one consumer without subscription, a queue for each partition.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
@@ -26,6 +27,9 @@ pub(super) struct Shared {
     _strays: Servant,
     /// A record arrived where nobody reads it. It never should; if it does, some task has a gap.
     astray: Arc<AtomicBool>,
+    /// What is being read. The client has one queue for a partition, and one wake-up: a second opening would take
+    /// both from the first.
+    open: Mutex<HashSet<TopicPartition>>,
     pub(super) handle: Arc<Handle>,
 }
 
@@ -42,7 +46,14 @@ impl KafkaReader {
                 mark.store(true, SeqCst);
             }
         })?;
-        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, handle }) })
+        let open = Mutex::default();
+        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, open, handle }) })
+    }
+}
+
+impl Shared {
+    fn opened(&self) -> MutexGuard<'_, HashSet<TopicPartition>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -56,15 +67,24 @@ impl Reader for KafkaReader {
     ) -> Result<Box<dyn QueuePort>, BrokerError> {
         let handle = &self.shared.handle;
         let refused = |error| broker_error(error, ErrorKind::Fatal);
+        let place = format!("{}-{}", at.topic, at.partition);
+        // Held to the end: whoever closes it meanwhile must not take the new wake-up away.
+        let mut opened = self.shared.opened();
+        if opened.contains(at) {
+            let text = format!("{place} is still being read; it has to be closed before it is opened again");
+            return Err(broker_error(NativeError::new(code::LOCAL_IN_PROGRESS, text), ErrorKind::Retriable));
+        }
         let mut queue = Queue::partition(handle, &at.topic, at.partition).map_err(refused)?;
         queue.set_wake(wake);
         let mut batch = Batch::new(queue);
         // What an earlier opening left behind.
         batch.discard();
         handle.assign_partition(at, offset).map_err(refused)?;
+        opened.insert(at.clone());
         Ok(Box::new(KafkaQueue {
             batch,
             at: at.clone(),
+            place,
             input,
             from: offset,
             failed: None,
@@ -139,6 +159,8 @@ struct KafkaQueue {
     /// Before the client.
     batch: Batch,
     at: TopicPartition,
+    /// `at`, for messages.
+    place: String,
     input: u16,
     /// Where the reading began.
     from: i64,
@@ -149,8 +171,7 @@ struct KafkaQueue {
 
 impl KafkaQueue {
     /// An error in the queue: the client repeats what may pass by itself.
-    fn judge(at: &TopicPartition, source: &Source, error: NativeError) -> Option<BrokerError> {
-        let place = format!("{}-{}", at.topic, at.partition);
+    fn judge(place: &str, source: &Source, error: NativeError) -> Option<BrokerError> {
         if matches!(error.code, code::LOCAL_AUTO_OFFSET_RESET | code::OFFSET_OUT_OF_RANGE) {
             return Some(BrokerError {
                 kind: ErrorKind::Hopeless,
@@ -187,9 +208,9 @@ impl QueuePort for KafkaQueue {
                 "the client put a record into the wrong queue, so that records may be missing; start anew";
             return Err(broker_error(NativeError::new(code::LOCAL_INCONSISTENT, text), ErrorKind::Fatal));
         }
-        let (at, source, failed) = (&self.at, &self.shared.source, &mut self.failed);
+        let (place, source, failed) = (&self.place, &self.shared.source, &mut self.failed);
         let taken = self.batch.take(self.input, self.from, (max, max_bytes), into, |error| {
-            *failed = Self::judge(at, source, error);
+            *failed = Self::judge(place, source, error);
             failed.is_none()
         });
         match self.failed.take() {
@@ -201,6 +222,7 @@ impl QueuePort for KafkaQueue {
         }
     }
 
+    #[cfg(all(test, feature = "broker-tests"))]
     fn waiting(&self) -> usize {
         self.batch.waiting() + usize::from(self.failed.is_some())
     }
@@ -208,11 +230,13 @@ impl QueuePort for KafkaQueue {
 
 impl Drop for KafkaQueue {
     fn drop(&mut self) {
+        let mut opened = self.shared.opened();
         // From here on whatever was fetched is outdated: librdkafka marks records with the assignment's version
         // and hands out none of an older one.
         if let Err(error) = self.shared.handle.unassign_partition(&self.at) {
             self.shared.source.error(&error);
         }
-        self.batch.discard();
+        self.batch.close();
+        opened.remove(&self.at);
     }
 }

@@ -16,8 +16,8 @@ use super::keys::{self, KEYS, PREFIX, nearest};
 use super::values::text;
 use crate::startup::Problem;
 
-/// What the binary was given, before anything is read.
-#[derive(Clone, Debug, Default)]
+/// What the binary was given, before anything is read. Not to be shown: the environment holds secrets.
+#[derive(Clone, Default)]
 pub(crate) struct Given {
     /// The flags that were named, by setting.
     pub(crate) flags: Dict,

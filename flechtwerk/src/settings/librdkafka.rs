@@ -133,11 +133,11 @@ pub(super) fn check(name: &str, value: &str, source: &Source, problems: &mut Vec
             }
             _ => "librdkafka does not take its value".into(),
         };
-        refuse(
-            format!("`{name}` can't be set: {}", lower(&reason)),
-            "",
-            "see the list of settings of librdkafka 2.12".into(),
-        );
+        let mend = match reason.contains("not available at build time") {
+            true => "build the binary with the feature of flechtwerk that it needs: `tls`, `sasl` or `zstd`",
+            false => "see the list of settings of librdkafka 2.12",
+        };
+        refuse(format!("`{name}` can't be set: {}", lower(&reason)), "", mend.into());
     }
 }
 
@@ -188,6 +188,13 @@ mod tests {
         let found = problems("socket.keepalive.enable", "maybe", Source::Flags);
         assert!(found[0].what.contains("socket.keepalive.enable"), "{found:?}");
         assert!(problems("socket.keepalive.enable", "true", Source::Flags).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_built_in_names_the_feature() {
+        let found = problems("compression.type", "zstd", Source::Flags);
+        assert_eq!(found.is_empty(), cfg!(feature = "zstd"), "{found:?}");
+        assert!(found.iter().all(|problem| problem.mend.contains("`zstd`")), "{found:?}");
     }
 
     #[test]

@@ -16,6 +16,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long one attempt may take. A request can be lost on a coordinator that is just moving; the next one finds it.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
+/// How long the offsets of a whole group are asked for at once: the client itself repeats the question until then.
+const TOGETHER: Duration = Duration::from_millis(500);
+
 /// Asks a cluster, repeating what may be repeated.
 pub(crate) struct Asker<'a> {
     cluster: &'a dyn Cluster,
@@ -90,7 +93,22 @@ impl<'a> Asker<'a> {
     ) -> Result<Vec<Committed>, Problem> {
         // An owner that died leaves an open transaction for as long as it was allowed to take.
         let limit = self.settings.connect_timeout + self.settings.transaction_timeout;
-        repeat(limit, |left| self.cluster.committed(group, partitions, left)).map_err(|error| {
+        let one_by_one = || {
+            let deadline = Instant::now() + limit;
+            let mut all = Vec::with_capacity(partitions.len());
+            for partition in partitions {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let single = std::slice::from_ref(partition);
+                all.extend(repeat(left, |left| self.cluster.committed(group, single, left))?);
+            }
+            Ok(all)
+        };
+        // In a busy group there may never be a moment at which all partitions are stable; each one often is.
+        let answer = match self.cluster.committed(group, partitions, limit.min(TOGETHER)) {
+            Err(error) if may_be_repeated(&error) => one_by_one(),
+            answer => answer,
+        };
+        answer.map_err(|error| {
             self.failed(format!("the committed offsets can't be read: {error}"), format!("group `{group}`"))
         })
     }
@@ -119,6 +137,10 @@ pub(crate) fn committed_of(
     asker.committed(names.group(), &all)
 }
 
+fn may_be_repeated(error: &BrokerError) -> bool {
+    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
+}
+
 /// The same call again while that may help, at most `limit` long; each call gets its time limit.
 pub(super) fn repeat<T>(
     limit: Duration,
@@ -128,7 +150,7 @@ pub(super) fn repeat<T>(
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match call(left.min(ATTEMPT)) {
-            Err(error) if matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut) => {
+            Err(error) if may_be_repeated(&error) => {
                 if Instant::now() + PAUSE >= deadline {
                     return Err(error);
                 }

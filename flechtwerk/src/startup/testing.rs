@@ -70,6 +70,8 @@ struct Inside {
     members: BTreeMap<String, usize>,
     made: usize,
     calls: Vec<String>,
+    /// Offsets of several partitions at once are never all stable.
+    busy: bool,
     /// Calls whose name starts so fail, from now on.
     failing: Option<(&'static str, ErrorKind)>,
 }
@@ -114,6 +116,11 @@ impl FakeCluster {
 
     pub(crate) fn members(self, group: &str, count: usize) -> Self {
         self.0.lock().unwrap().members.insert(group.into(), count);
+        self
+    }
+
+    pub(crate) fn busy(self) -> Self {
+        self.0.lock().unwrap().busy = true;
         self
     }
 
@@ -220,6 +227,9 @@ impl Cluster for FakeCluster {
         _: Duration,
     ) -> Result<Vec<Committed>, BrokerError> {
         let inside = self.call("committed")?;
+        if inside.busy && partitions.len() > 1 {
+            return Err(error(ErrorKind::Retriable));
+        }
         let find = |at: &TopicPartition| inside.committed.get(&(group.to_owned(), at.clone())).cloned();
         let answers = partitions.iter().map(|at| match find(at) {
             Some((offset, metadata)) => Committed { at: at.clone(), offset: Some(offset), metadata },

@@ -226,6 +226,14 @@ fn offsets_that_can_not_be_read_are_a_problem_and_not_taken_for_none() {
 }
 
 #[test]
+fn a_group_that_commits_all_the_time_can_be_joined_by_one_more() {
+    let cluster = sound().busy().committed("demo-count", "words", 3, 9, "9f3a:12:id-of-the-old-one");
+    assert!(checked(&[&MERGE], &cluster).is_ok());
+    let problems = checked(&[&COUNT], &cluster).unwrap_err();
+    assert_eq!(problems[0].what, "the changelog was deleted and made anew since the last commit");
+}
+
+#[test]
 fn changelogs_are_made_compacted_with_the_inputs_count_after_the_checks() {
     let cluster = FakeCluster::default().topic("words", 4).topic("counts", 1);
     let stages = chosen(&[&COUNT]);

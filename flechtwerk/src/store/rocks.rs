@@ -80,7 +80,9 @@ impl RocksStores {
         options.set_stats_dump_period_sec(0);
         options.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Warn, |level, line| match level {
             LogLevel::Error | LogLevel::Fatal => tracing::error!(target: "rocksdb", "{}", line.trim_end()),
-            _ => tracing::warn!(target: "rocksdb", "{}", line.trim_end()),
+            LogLevel::Warn => tracing::warn!(target: "rocksdb", "{}", line.trim_end()),
+            // Hundreds of lines about its options at every open come whatever level was asked for.
+            _ => tracing::debug!(target: "rocksdb", "{}", line.trim_end()),
         }));
         options
     }
@@ -320,6 +322,7 @@ impl Store for RocksStore {
         }
     }
 
+    #[cfg(test)]
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let db = self.db()?;
         for entry in entries(&db) {

@@ -202,7 +202,7 @@ mod secured {
 
     fn secured(more: &str, environment: &[(&str, &str)]) -> Ended {
         let line = format!(
-            "check --log off --stage enrich --bootstrap-servers {} --tls-ca {} --sasl-username {} {more}",
+            "check --log off --stage enrich --topic words=nobody-has-made-this --bootstrap-servers {} --tls-ca {} --sasl-username {} {more}",
             variable("FLECHTWERK_TEST_TLS_BROKERS"),
             variable("FLECHTWERK_TEST_CA"),
             variable("FLECHTWERK_TEST_USER"),
@@ -216,9 +216,9 @@ mod secured {
         let password = std::fs::read_to_string(&file).unwrap();
         // The topics are missing, so the cluster was asked.
         let ended = secured(&format!("--sasl-password-file {file}"), &[]);
-        assert!(ended.err.contains("topic `words` does not exist"), "{}", ended.err);
+        assert!(ended.err.contains("topic `nobody-has-made-this` does not exist"), "{}", ended.err);
         let ended = secured("", &[("FLECHTWERK_SASL_PASSWORD", password.trim())]);
-        assert!(ended.err.contains("topic `words` does not exist"), "{}", ended.err);
+        assert!(ended.err.contains("topic `nobody-has-made-this` does not exist"), "{}", ended.err);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) struct Queue {
     /// What the queue calls when it is no longer empty: an address that must stay the same.
     wake: Option<Box<Wake>>,
     /// Keeps the client alive until the reference is given back.
-    handle: Arc<Handle>,
+    _handle: Arc<Handle>,
 }
 
 // SAFETY: librdkafka's queues have their own lock.
@@ -69,12 +69,7 @@ impl Queue {
     }
 
     fn own(queue: *mut rd::rd_kafka_queue_t, handle: &Arc<Handle>) -> Self {
-        Self { queue, wake: None, handle: Arc::clone(handle) }
-    }
-
-    /// The client that the queue belongs to.
-    pub(crate) fn handle(&self) -> &Arc<Handle> {
-        &self.handle
+        Self { queue, wake: None, _handle: Arc::clone(handle) }
     }
 
     /// Waits for one event.
@@ -91,6 +86,7 @@ impl Queue {
     }
 
     /// Events waiting.
+    #[cfg(all(test, feature = "broker-tests"))]
     pub(crate) fn len(&self) -> usize {
         // SAFETY: the queue is alive.
         unsafe { rd::rd_kafka_queue_length(self.queue) }
@@ -113,7 +109,8 @@ impl Queue {
         self.wake = Some(wake);
     }
 
-    fn clear_wake(&mut self) {
+    /// Has nothing called any more.
+    pub(crate) fn clear_wake(&mut self) {
         // SAFETY: takes the queue's lock, under which the callback runs: afterwards it is not running and never
         // called again.
         unsafe { rd::rd_kafka_queue_cb_event_enable(self.queue, None, std::ptr::null_mut()) };

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use rdkafka::bindings as rd;
@@ -120,8 +119,15 @@ impl Batch {
     }
 
     /// Messages waiting here and in the queue.
+    #[cfg(all(test, feature = "broker-tests"))]
     pub(crate) fn waiting(&self) -> usize {
         self.held.len() + self.queue.len()
+    }
+
+    /// Calls nobody any more, and throws away everything that waits.
+    pub(crate) fn close(&mut self) {
+        self.queue.clear_wake();
+        self.discard();
     }
 
     /// Throws away everything that waits.
@@ -195,10 +201,6 @@ impl Batch {
         let count = usize::try_from(count).unwrap_or(0);
         self.held.extend(self.scratch[..count].iter().map(|pointer| Message(*pointer)));
         count
-    }
-
-    pub(crate) fn handle(&self) -> &Arc<super::Handle> {
-        self.queue.handle()
     }
 }
 

@@ -169,6 +169,21 @@ fn a_session_that_the_broker_refuses_fails_the_membership() {
 }
 
 #[test]
+fn a_panic_of_the_receiver_is_told_and_not_swallowed() {
+    let kafka = kafka();
+    let topic = topic(&kafka, "panic", 1);
+    let (send, failures) = std::sync::mpsc::sync_channel(10);
+    let events = Box::new(move |event| match event {
+        GroupEvent::Failed(error) => send.send(error).unwrap(),
+        _ => panic!("on purpose"),
+    });
+    let group = kafka.join(&unique("panic"), std::slice::from_ref(&topic), None, events).unwrap();
+    let error = failures.recv_timeout(LONG).unwrap();
+    assert_eq!(error.kind, ErrorKind::Fatal, "{error}");
+    group.leave(false, LONG).unwrap();
+}
+
+#[test]
 fn a_spare_leaves_without_having_had_anything() {
     let kafka = kafka();
     let topic = topic(&kafka, "spare", 1);

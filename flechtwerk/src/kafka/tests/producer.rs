@@ -129,8 +129,13 @@ fn a_record_that_is_too_large_is_named_by_the_client_and_by_the_broker() {
         let error = match refused {
             Err(error) => error,
             Ok(()) => {
-                commit(&mut *producer).unwrap_err();
-                producer.delivery_error().expect("a delivery error")
+                let error = commit(&mut *producer).unwrap_err();
+                let delivery = producer.delivery_error().expect("a delivery error");
+                assert_eq!((error.output, &error.text), (delivery.output, &delivery.text));
+                // More of the transaction is refused for the same reason.
+                let more = producer.produce(&outputs(0, ["more"]), std::slice::from_ref(topic)).unwrap_err();
+                assert_eq!((more.kind, more.output), (delivery.kind, delivery.output), "{more}");
+                delivery
             }
         };
         assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Hopeless, "MSG_SIZE_TOO_LARGE"), "{error}");

@@ -7,7 +7,7 @@ use super::support::*;
 use crate::glue::RawRecord;
 use crate::kafka::ReaderKind;
 use crate::kafka::reader::KafkaReader;
-use crate::port::{ErrorKind, Queue, Reader};
+use crate::port::{ErrorKind, Queue, Reader, Wake};
 
 /// Takes until there are at least `count` records.
 fn take(queue: &mut dyn Queue, count: usize) -> Vec<RawRecord> {
@@ -17,6 +17,16 @@ fn take(queue: &mut dyn Queue, count: usize) -> Vec<RawRecord> {
         (records.len() >= count).then_some(())
     });
     records
+}
+
+/// A wake-up that counts.
+fn counter() -> (Arc<AtomicUsize>, Wake) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let wake = Arc::new(move || {
+        counted.fetch_add(1, SeqCst);
+    });
+    (count, wake)
 }
 
 #[test]
@@ -63,12 +73,48 @@ fn partitions_come_and_go_without_disturbing_others() {
 }
 
 #[test]
-fn a_partition_is_not_opened_twice_at_once() {
+fn many_threads_may_open_and_close_partitions_at_once() {
+    const RECORDS: i64 = 2_000;
+    let kafka = kafka();
+    let topic = topic(&kafka, "threads", 8);
+    let mut producer = producer(&kafka, &unique("threads"), &topic);
+    for partition in 0..8 {
+        write(&mut *producer, &topic, partition, (0..RECORDS).map(|n| n.to_string()));
+    }
+    let reader = reader(&kafka);
+    std::thread::scope(|scope| {
+        for partition in 0..8 {
+            let (reader, place) = (&reader, at(&topic, partition));
+            scope.spawn(move || {
+                let mut next = 0;
+                for round in 0..10 {
+                    let mut queue = reader.open(&place, 0, next, no_wake()).unwrap();
+                    for record in take(&mut *queue, 100) {
+                        assert_eq!((record.partition, record.offset), (partition, next), "round {round}");
+                        next += 1;
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_second_opening_is_refused_and_does_not_disturb_the_first() {
     let kafka = kafka();
     let topic = topic(&kafka, "twice", 1);
+    let mut producer = producer(&kafka, &unique("twice"), &topic);
     let reader = reader(&kafka);
-    let first = reader.open(&at(&topic, 0), 0, 0, no_wake()).unwrap();
-    assert!(reader.open(&at(&topic, 0), 0, 0, no_wake()).is_err());
+    let (wakes, wake) = counter();
+    let mut first = reader.open(&at(&topic, 0), 0, 0, wake).unwrap();
+    write(&mut *producer, &topic, 0, ["a", "b"]);
+    eventually("the records", || (first.waiting() >= 2).then_some(()));
+    let Err(error) = reader.open(&at(&topic, 0), 0, 0, no_wake()) else { panic!("opened twice") };
+    assert_eq!(error.kind, ErrorKind::Retriable, "{error}");
+    assert_eq!(values(&read_to(&mut *first, 3)), ["a", "b"]);
+    let before = wakes.load(SeqCst);
+    write(&mut *producer, &topic, 0, ["c"]);
+    eventually("a wake-up", || (wakes.load(SeqCst) > before).then_some(()));
     drop(first);
     reader.open(&at(&topic, 0), 0, 0, no_wake()).unwrap();
 }
@@ -109,12 +155,8 @@ fn limits_of_count_and_bytes_are_kept_and_nothing_is_lost() {
     let kafka = kafka();
     let topic = topic(&kafka, "limits", 1);
     let mut producer = producer(&kafka, &unique("limits"), &topic);
-    let wakes = Arc::new(AtomicUsize::new(0));
+    let (wakes, wake) = counter();
     let reader = reader(&kafka);
-    let counted = Arc::clone(&wakes);
-    let wake = Arc::new(move || {
-        counted.fetch_add(1, SeqCst);
-    });
     let mut queue = reader.open(&at(&topic, 0), 0, 0, wake).unwrap();
     read_to(&mut *queue, 0);
     let before = wakes.load(SeqCst);
