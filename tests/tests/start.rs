@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flechtwerk_tests::kafka::{Write, send};
-use flechtwerk_tests::{Case, STOP, Seen};
+use flechtwerk_tests::{Case, STOP, Seen, wait_for};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -100,26 +100,31 @@ fn a_foreign_transaction_on_the_changelog_that_is_aborted_leaves_nothing() {
 #[test]
 fn committed_offsets_that_are_not_stable_yet_are_asked_for_again() {
     let case = Case::new(RIG, "describe", 1, &["words", "joined"]).arg("--log", "info,flechtwerk=debug");
-    case.write("words", &[("a", "x"); 4]);
-    let pending = case.kafka.open_transaction(&case.kafka.unique("pending"));
-    let member: BaseConsumer =
-        case.kafka.config().set("group.id", case.application_id()).create().expect("a consumer");
-    let metadata = member.group_metadata().expect("the group's metadata");
-    let mut offsets = TopicPartitionList::new();
-    offsets.add_partition_offset(case.topic("words"), 0, Offset::Offset(2)).expect("an offset");
-    pending.send_offsets_to_transaction(&offsets, &metadata, LIMIT).expect("send offsets");
-
     let joined = case.observe("joined");
-    let mut instance = case.rig.start();
-    instance.wait_for_log("asking again: read the committed offsets");
+    let mut first = case.start();
+    let mut second = case.rig.start();
+    wait_for("both are members", || case.kafka.members(&case.application_id()) == 2);
+    case.write("words", &[("a", "x")]);
+    joined.wait(1);
+    case.wait_committed("words", 1);
+    // Somebody else's commit to the group is on its way while the task moves.
+    let pending = case.kafka.open_transaction(&case.kafka.unique("pending"));
+    let stranger: BaseConsumer =
+        case.kafka.config().set("group.id", case.application_id()).create().expect("a consumer");
+    let metadata = stranger.group_metadata().expect("the group's metadata");
+    let mut offsets = TopicPartitionList::new();
+    offsets.add_partition_offset(case.topic("words"), 0, Offset::Offset(3)).expect("an offset");
+    pending.send_offsets_to_transaction(&offsets, &metadata, LIMIT).expect("send offsets");
+    let (mut owner, mut other) =
+        if first.log().contains("task is running") { (first, second) } else { (second, first) };
+    assert_eq!(owner.terminate(STOP), 0);
+    other.wait_for_log("asking again: read the committed offsets");
+    assert!(!other.log().contains("task is running"), "{}", other.log());
     pending.commit_transaction(LIMIT).expect("commit");
-    // Had it taken the group for a new one, it would have begun at offset 0.
+    other.wait_for_log("task is running");
+    // It begins where the group is now, and not where it was when it was asked first.
+    case.write("words", &[("a", "x"); 3]);
     case.wait_committed("words", 4);
-    let offsets: Vec<_> = joined
-        .wait(2)
-        .iter()
-        .map(|one| one.value_text().split('@').next().unwrap_or("").to_owned())
-        .collect();
-    assert_eq!(offsets, ["0/2", "0/3"]);
-    assert_eq!(instance.terminate(STOP), 0);
+    assert!(joined.wait(2)[1].value_text().starts_with("0/3@"));
+    assert_eq!(other.terminate(STOP), 0);
 }

@@ -1,6 +1,6 @@
 //! All or nothing, and by whom (S2.2, S3.1, S3.2, S3.5, S3.6).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flechtwerk_tests::kafka::{Write, send};
 use flechtwerk_tests::{Case, Observer, STOP, Seen, wait_for};
@@ -37,9 +37,16 @@ fn is_killed_in_mid_transaction() -> bool {
     // The outputs are sent first, and then 9 MB of state.
     wait_for("an output that is not committed", || uncommitted.count() >= 2);
     instance.kill();
-    let (stable, end) = ends(&case, case.topic("joined"));
-    if stable == end {
-        return false;
+    let is_over = || {
+        let (stable, end) = ends(&case, case.topic("joined"));
+        stable == end
+    };
+    // A commit that the broker has got takes a moment to be seen.
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        if is_over() {
+            return false;
+        }
     }
     // The output is there and nobody sees it; the state and the position are as before.
     assert_eq!(joined.seen().iter().map(Seen::value_text).collect::<Vec<_>>(), ["waited"]);
