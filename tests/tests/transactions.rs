@@ -21,7 +21,7 @@ fn ends(case: &Case, topic: &str) -> (i64, i64) {
 
 /// Kills an instance while it sends a batch; false if the batch was done before.
 fn is_killed_in_mid_transaction() -> bool {
-    let case = tally(1).log_fetches().arg("--max-batch-bytes", "14MiB");
+    let case = tally(1).log_fetches().arg("--max-batch-bytes", "14MiB").arg("--commit-interval", "1ms");
     let gate = case.gate("gate");
     let keys: Vec<String> = (0..10).map(|n| format!("key {n}")).collect();
     let mut records = vec![("gate", "x".to_owned()), ("a", "x".to_owned())];
@@ -48,15 +48,14 @@ fn is_killed_in_mid_transaction() -> bool {
             return false;
         }
     }
-    // The output is there and nobody sees it; the state and the position are as before.
+    // The output is there and nobody sees it, and so with the state. The positions can't even be asked for.
     assert_eq!(joined.seen().iter().map(Seen::value_text).collect::<Vec<_>>(), ["waited"]);
-    assert_eq!(case.committed("words").expect("committed").0, 1);
     assert_eq!(ends(&case, &case.changelog()).0, 0);
-    let counter = case.committed("words").expect("committed").1.counter;
 
     // The next owner ends it, and does it all again.
     let mut instance = case.rig.start();
-    assert_eq!(case.wait_committed("words", 1 + records.len() as i64).counter, counter + 1);
+    // The start and the gate have been committed before.
+    assert_eq!(case.wait_committed("words", 1 + records.len() as i64).counter, 3);
     let values: Vec<_> = joined.wait(3).iter().map(Seen::value_text).collect();
     assert_eq!(values, ["waited", "1", "1"]);
     assert_eq!(instance.terminate(STOP), 0);
