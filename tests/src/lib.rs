@@ -4,12 +4,15 @@
 //! The tests run real binaries against a real broker. They never sleep for luck: they wait for a condition, with
 //! a deadline, and say what was missing when it passes.
 
+pub mod case;
 pub mod instance;
 pub mod kafka;
 pub mod observer;
 pub mod pipeline;
+pub mod stages_state;
 pub mod wait;
 
+pub use case::{Case, STOP, Stamp};
 pub use instance::{Instance, Rig};
 pub use kafka::Kafka;
 pub use observer::{Observer, Seen};

@@ -5,6 +5,8 @@ use std::time::Duration;
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::stages_state;
+
 /// One word a record, its key; the value is anything.
 #[topic("words", key = Utf8, value = Utf8)]
 pub struct Words;
@@ -179,4 +181,6 @@ pub async fn place_output(word: Record<Words>, out: &mut Out<Joined>) -> flechtw
 
 flechtwerk::pipeline!(pub RIG = "rig": [
     count, obey, join, join_by_time, copy, tail, count_letters, place_output,
+    stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
+    stages_state::turn, stages_state::describe, stages_state::named,
 ]);

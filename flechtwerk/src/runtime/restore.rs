@@ -71,15 +71,17 @@ pub(super) fn restore(
             // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
             // nothing.
             position = position.max(taken.end.unwrap_or(0).min(end));
+            if taken.records > 0 {
+                store.restore(&changes).map_err(Unrestored::Store)?;
+            }
+            // Also where only markers were left: without it nobody would hear that the restore has ended.
+            progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
             if taken.records == 0 {
                 idle();
                 if position < end {
                     parker.wait(WAIT);
                 }
-                continue;
             }
-            store.restore(&changes).map_err(Unrestored::Store)?;
-            progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
         }
     }
     if let Some(stamp) = stamp {
