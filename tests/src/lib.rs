@@ -4,13 +4,19 @@
 //! The tests run real binaries against a real broker. They never sleep for luck: they wait for a condition, with
 //! a deadline, and say what was missing when it passes.
 
+pub mod cluster;
 pub mod instance;
+pub mod job;
 pub mod kafka;
 pub mod observer;
 pub mod pipeline;
+pub mod probe;
 pub mod wait;
 
+pub use cluster::Cluster;
 pub use instance::{Instance, Rig};
+pub use job::{Job, Load};
 pub use kafka::Kafka;
 pub use observer::{Observer, Seen};
+pub use probe::Probe;
 pub use wait::{DEADLINE, wait_for, wait_within};
