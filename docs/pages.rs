@@ -109,6 +109,7 @@ fn joined(lines: &[(usize, String)]) -> Vec<(usize, String)> {
     let mut goes_on = false;
     for (n, line) in lines {
         let text = line.trim().trim_start_matches("$ ");
+        let text = text.split_once("  # ").map_or(text, |(command, _)| command.trim_end());
         if !goes_on && (text.is_empty() || text.starts_with('#')) {
             continue;
         }
@@ -136,11 +137,19 @@ struct Commands {
 impl Commands {
     fn new() -> Self {
         let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap_or_default();
-        let targets = makefile.lines().filter_map(|line| line.split_once(':')).flat_map(|(names, _)| names.split(' '));
-        let targets = targets.filter(|name| !name.is_empty() && !name.starts_with(['.', '\t', '#'])).map(str::to_owned).collect();
-        let members = ["", "examples"].into_iter().flat_map(|folder| std::fs::read_dir(root().join(folder))).flatten();
-        let manifests = members.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("Cargo.toml")).ok());
-        let name = |manifest: String| Some(manifest.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned());
+        let targets =
+            makefile.lines().filter_map(|line| line.split_once(':')).flat_map(|(names, _)| names.split(' '));
+        let targets = targets
+            .filter(|name| !name.is_empty() && !name.starts_with(['.', '\t', '#']))
+            .map(str::to_owned)
+            .collect();
+        let members =
+            ["", "examples"].into_iter().flat_map(|folder| std::fs::read_dir(root().join(folder))).flatten();
+        let manifests =
+            members.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("Cargo.toml")).ok());
+        let name = |manifest: String| {
+            Some(manifest.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned())
+        };
         let mut help = BTreeMap::new();
         for command in ["", "run", "check", "topology", "topics", "topics create", "reset"] {
             let run = Command::new(env!("CARGO_BIN_EXE_flechtwerk-docs"))
@@ -158,7 +167,9 @@ impl Commands {
         if let Some((first, second)) = command.split_once(" | ") {
             return self.check(first).and_then(|()| self.check(second));
         }
-        if let Some((_, substituted)) = command.strip_prefix("export ").and_then(|rest| rest.split_once("=$(")) {
+        if let Some((_, substituted)) =
+            command.strip_prefix("export ").and_then(|rest| rest.split_once("=$("))
+        {
             return self.check(substituted.trim_end_matches(')'));
         }
         let mut words: Vec<&str> = command.split_whitespace().collect();
@@ -170,9 +181,15 @@ impl Commands {
         }
         match words.as_slice() {
             [] => Ok(()),
-            ["make", targets @ ..] => targets.iter().filter(|word| !is_assignment(word)).try_for_each(|target| {
-                if self.targets.contains(*target) { Ok(()) } else { Err(format!("the Makefile has no target `{target}`")) }
-            }),
+            ["make", targets @ ..] => {
+                targets.iter().filter(|word| !is_assignment(word)).try_for_each(|target| {
+                    if self.targets.contains(*target) {
+                        Ok(())
+                    } else {
+                        Err(format!("the Makefile has no target `{target}`"))
+                    }
+                })
+            }
             ["cargo", "run", rest @ ..] => self.cargo_run(rest),
             ["cargo", "new", _] | ["cd", _] | ["printf", ..] => Ok(()),
             ["cargo", "test" | "build" | "check", rest @ ..] => {
@@ -190,7 +207,9 @@ impl Commands {
                     _ => Ok(()),
                 }
             }
-            _ => Err(format!("can't be checked; if that is meant, put `{NOT_CHECKED} reason -->` before the block")),
+            _ => Err(format!(
+                "can't be checked; if that is meant, put `{NOT_CHECKED} reason -->` before the block"
+            )),
         }
     }
 
@@ -232,12 +251,16 @@ fn every_setting_of_the_program_is_in_the_reference() {
     let reference = std::fs::read_to_string(root().join("docs/src/settings.md")).expect("the page exists");
     let help = &commands.help["run"];
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-    let flags: BTreeSet<&str> = words.filter_map(|word| word.strip_prefix("--")).filter(|flag| !flag.is_empty()).collect();
+    let flags: BTreeSet<&str> =
+        words.filter_map(|word| word.strip_prefix("--")).filter(|flag| !flag.is_empty()).collect();
     assert!(flags.contains("commit-interval"), "the flags were not found in:\n{help}");
     let missing: Vec<&&str> = flags
         .iter()
         .filter(|flag| !matches!(**flag, "help" | "version"))
-        .filter(|flag| !reference.contains(&format!("`{}`", flag.replace('-', "_"))) && !reference.contains(&format!("`--{flag}")))
+        .filter(|flag| {
+            !reference.contains(&format!("`{}`", flag.replace('-', "_")))
+                && !reference.contains(&format!("`--{flag}"))
+        })
         .collect();
     assert!(missing.is_empty(), "not in docs/src/settings.md: {missing:?}");
 }
@@ -245,9 +268,12 @@ fn every_setting_of_the_program_is_in_the_reference() {
 #[test]
 fn the_reference_of_metrics_is_that_of_the_code() {
     let page = std::fs::read_to_string(root().join("docs/src/metrics.md")).expect("the page exists");
-    let code = std::fs::read_to_string(root().join("flechtwerk/src/observe/names.rs")).expect("the list exists");
+    let code =
+        std::fs::read_to_string(root().join("flechtwerk/src/observe/names.rs")).expect("the list exists");
     let names = |text: &str, quote: char| -> BTreeSet<String> {
-        let metric = |part: &str| part.starts_with("flechtwerk_") && part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let metric = |part: &str| {
+            part.starts_with("flechtwerk_") && part.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        };
         text.split(quote).filter(|part| metric(part)).map(str::to_owned).collect()
     };
     let mut declared = names(&code, '"');
@@ -269,8 +295,13 @@ fn what_the_compiler_is_said_to_say_it_says() {
     }
     // A message stands there with other types and names, so what stands in backquotes may differ.
     let pieces = |line: &str| -> Vec<String> { line.split('`').step_by(2).map(str::to_owned).collect() };
-    let known: BTreeSet<Vec<String>> = expected.lines().filter(|line| line.starts_with("error")).map(pieces).collect();
-    let said: Vec<(usize, String)> = blocks(&page).into_iter().filter(|block| block.language == "text").flat_map(|block| block.lines).collect();
+    let known: BTreeSet<Vec<String>> =
+        expected.lines().filter(|line| line.starts_with("error")).map(pieces).collect();
+    let said: Vec<(usize, String)> = blocks(&page)
+        .into_iter()
+        .filter(|block| block.language == "text")
+        .flat_map(|block| block.lines)
+        .collect();
     let mut wrong = Vec::new();
     for (line, text) in said.iter().filter(|(_, text)| text.starts_with("error")) {
         if !known.contains(&pieces(text)) {
@@ -284,7 +315,8 @@ fn what_the_compiler_is_said_to_say_it_says() {
 #[test]
 fn every_link_leads_somewhere() {
     let pages = pages();
-    let anchors: BTreeMap<&Path, BTreeSet<String>> = pages.iter().map(|page| (&*page.path, anchors(&page.text))).collect();
+    let anchors: BTreeMap<&Path, BTreeSet<String>> =
+        pages.iter().map(|page| (&*page.path, anchors(&page.text))).collect();
     let mut wrong = Vec::new();
     let mut seen = 0;
     for page in &pages {
@@ -326,7 +358,8 @@ fn links(text: &str) -> Vec<(usize, String)> {
 
 /// The anchors of the headings, as GitHub and mdBook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let heading = |line: &str| line.starts_with('#').then(|| line.trim_start_matches('#').trim().to_lowercase());
+    let heading =
+        |line: &str| line.starts_with('#').then(|| line.trim_start_matches('#').trim().to_lowercase());
     let anchor = |text: String| {
         let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
         kept.map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -353,9 +386,11 @@ fn tidy(path: &Path) -> PathBuf {
 fn the_table_of_contents_is_complete() {
     let folder = Path::new("docs/src");
     let summary = std::fs::read_to_string(root().join(folder).join("SUMMARY.md")).expect("it exists");
-    let listed: BTreeSet<PathBuf> = links(&summary).into_iter().map(|(_, target)| folder.join(target)).collect();
+    let listed: BTreeSet<PathBuf> =
+        links(&summary).into_iter().map(|(_, target)| folder.join(target)).collect();
     let pages = pages().into_iter().map(|page| page.path);
-    let there: BTreeSet<PathBuf> = pages.filter(|path| path.starts_with(folder) && !path.ends_with("SUMMARY.md")).collect();
+    let there: BTreeSet<PathBuf> =
+        pages.filter(|path| path.starts_with(folder) && !path.ends_with("SUMMARY.md")).collect();
     assert_eq!(listed, there);
 }
 

@@ -5,6 +5,7 @@
 //! the codec's bytes; a null value is a delete. Decoding is strict, so that each value has exactly one encoding:
 //! equal states are equal bytes.
 
+#[cfg(test)]
 use bytes::Bytes;
 
 /// What an entry of a changelog is about: the first byte of its key.
@@ -31,13 +32,6 @@ pub(crate) enum FormatError {
     OverlongVersion,
 }
 
-/// The key of an entry, as it stands in changelog and store.
-pub(crate) fn encode_key(kind: Kind, key: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(1 + key.len());
-    put_key(kind, key, &mut bytes);
-    bytes.into()
-}
-
 /// Appends the key of an entry, for those who gather many keys in one buffer.
 pub(crate) fn put_key(kind: Kind, key: &[u8], into: &mut Vec<u8>) {
     into.push(kind as u8);
@@ -57,6 +51,7 @@ pub(crate) fn decode_key(bytes: &[u8]) -> Result<(Kind, &[u8]), FormatError> {
 }
 
 /// The value of an entry: its version, then the codec's bytes.
+#[cfg(test)]
 pub(crate) fn encode_value(version: u32, codec: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(MAX_VERSION_LEN + codec.len());
     put_version(version, &mut bytes);
@@ -101,6 +96,12 @@ mod tests {
 
     use super::*;
 
+    fn key_of(kind: Kind, key: &[u8]) -> Bytes {
+        let mut bytes = Vec::new();
+        put_key(kind, key, &mut bytes);
+        bytes.into()
+    }
+
     const GOLDEN: &str = include_str!("../tests/golden/changelog.txt");
 
     fn hex(text: &str) -> Vec<u8> {
@@ -135,7 +136,7 @@ mod tests {
         for fields in golden("key") {
             let [_, name, key, bytes] = fields[..] else { panic!("not a key line: {fields:?}") };
             let (key, bytes) = (hex(key), hex(bytes));
-            assert_eq!(encode_key(kind(name), &key), bytes);
+            assert_eq!(key_of(kind(name), &key), bytes);
             assert_eq!(decode_key(&bytes), Ok((kind(name), &key[..])));
         }
     }
@@ -163,7 +164,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_key_comes_back(key: Vec<u8>, kind in prop::sample::select(vec![Kind::State, Kind::Timer, Kind::Task])) {
-            let bytes = encode_key(kind, &key);
+            let bytes = key_of(kind, &key);
             prop_assert_eq!(decode_key(&bytes), Ok((kind, &key[..])));
         }
 
@@ -179,7 +180,7 @@ mod tests {
                 prop_assert_eq!(encode_value(version, codec), bytes.clone());
             }
             if let Ok((kind, key)) = decode_key(&bytes) {
-                prop_assert_eq!(encode_key(kind, key), bytes);
+                prop_assert_eq!(key_of(kind, key), bytes);
             }
         }
 

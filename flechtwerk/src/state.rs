@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::{Keys, write_json};
 use crate::error::{BoxError, CodecError};
+use crate::format;
 use crate::glue::{FailureKind, StateChange, Trouble};
 
 /// A type that can be kept as state: numbers, `bool`, `String`, and all with
@@ -167,36 +168,19 @@ impl<S: StateValue> State<S> {
 
 /// Appends the version, as a variable-length integer of seven bits a byte, the lowest first, and the JSON.
 pub(crate) fn encode<S: StateValue>(value: &S, into: &mut Vec<u8>) -> Result<(), CodecError> {
-    let mut version = S::VERSION;
-    while version >= 0x80 {
-        into.push(version as u8 | 0x80);
-        version >>= 7;
-    }
-    into.push(version as u8);
+    format::put_version(S::VERSION, into);
     value.put(into)
 }
 
 pub(crate) fn decode<S: StateValue>(bytes: &[u8]) -> Result<S, Trouble> {
-    let Some((version, json)) = split_version(bytes) else {
-        return Err((FailureKind::State { version: None }, "the stored state begins with no version".into()));
-    };
+    let (version, json) =
+        format::take_version(bytes).map_err(|error| (FailureKind::State { version: None }, error.into()))?;
     if version != S::VERSION {
         let error =
             format!("the stored state is of version {version}, this program knows version {}", S::VERSION);
         return Err((FailureKind::State { version: Some(version) }, error.into()));
     }
     S::get(json).map_err(|error| (FailureKind::State { version: None }, error.into()))
-}
-
-fn split_version(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let mut version = 0u64;
-    for (n, byte) in bytes.iter().enumerate().take(5) {
-        version |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            return Some((u32::try_from(version).ok()?, &bytes[n + 1..]));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

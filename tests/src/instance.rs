@@ -26,7 +26,13 @@ impl Rig {
     pub fn new(kafka: &Kafka, binary: &str) -> Rig {
         let namespace = kafka.unique("t") + "-";
         let dir = std::sync::Arc::new(tempfile::tempdir().expect("a folder"));
-        let rig = Rig { binary: binary.into(), args: Vec::new(), env: Vec::new(), dir, namespace: namespace.clone() };
+        let rig = Rig {
+            binary: binary.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir,
+            namespace: namespace.clone(),
+        };
         rig.arg("--bootstrap-servers", &kafka.brokers)
             .arg("--namespace", &namespace)
             .arg("--store", "memory")

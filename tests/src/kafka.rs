@@ -94,7 +94,9 @@ impl Kafka {
 
     /// Deletes a topic and waits until it is gone.
     pub fn delete_topic(&self, name: &str) {
-        for result in block_on(self.admin().delete_topics(&[name], &AdminOptions::new())).expect("delete topics") {
+        for result in
+            block_on(self.admin().delete_topics(&[name], &AdminOptions::new())).expect("delete topics")
+        {
             result.unwrap_or_else(|(name, error)| panic!("delete topic {name}: {error}"));
         }
         crate::wait_for("the topic is gone", || self.partitions(name) == 0);
@@ -103,7 +105,9 @@ impl Kafka {
     /// Adds partitions to a topic.
     pub fn add_partitions(&self, name: &str, total: usize) {
         let more = NewPartitions::new(name, total);
-        for result in block_on(self.admin().create_partitions([&more], &AdminOptions::new())).expect("add partitions") {
+        for result in
+            block_on(self.admin().create_partitions([&more], &AdminOptions::new())).expect("add partitions")
+        {
             result.unwrap_or_else(|(name, error)| panic!("add partitions to {name}: {error}"));
         }
         crate::wait_for("the new partitions are visible", || self.partitions(name) == total as i32);
@@ -120,7 +124,11 @@ impl Kafka {
     pub fn partitions(&self, topic: &str) -> i32 {
         let client: BaseConsumer = self.config().create().expect("a client");
         let metadata = client.fetch_metadata(None, REQUEST).expect("metadata");
-        metadata.topics().iter().find(|one| one.name() == topic).map_or(0, |one| one.partitions().len() as i32)
+        metadata
+            .topics()
+            .iter()
+            .find(|one| one.name() == topic)
+            .map_or(0, |one| one.partitions().len() as i32)
     }
 
     /// Writes records, waits until all are acknowledged.

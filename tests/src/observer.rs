@@ -90,7 +90,9 @@ impl Observer {
                                 .map(|headers| {
                                     headers
                                         .iter()
-                                        .map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)))
+                                        .map(|header| {
+                                            (header.key.to_owned(), header.value.map(<[u8]>::to_vec))
+                                        })
                                         .collect()
                                 })
                                 .unwrap_or_default(),

@@ -42,7 +42,11 @@ fn place<T: Topic>(record: &Record<T>) -> String {
 
 /// Counts; the counts' header `at` names the input record.
 #[transformer(inputs = [Words], state = Count)]
-pub async fn count(word: Record<Words>, state: &mut State<Count>, out: &mut Out<Counts>) -> flechtwerk::Result {
+pub async fn count(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
     let at = place(&word);
     let count = state.get_or_insert_default();
     count.n += 1;
@@ -53,7 +57,11 @@ pub async fn count(word: Record<Words>, state: &mut State<Count>, out: &mut Out<
 /// Does what the value says: `error`, `panic`, `hang`, `block`, `slow`, `big:BYTES`, `delete`, `same`; everything
 /// else is counted.
 #[transformer(inputs = [Words], state = Count)]
-pub async fn obey(word: Record<Words>, state: &mut State<Count>, out: &mut Out<Joined>) -> flechtwerk::Result {
+pub async fn obey(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Joined>,
+) -> flechtwerk::Result {
     match word.value.as_str() {
         "error" => return Err(std::io::Error::other("asked for an error").into()),
         "panic" => panic!("asked for a panic"),
@@ -115,7 +123,11 @@ pub async fn join(side: Side, state: &mut State<Profile>, out: &mut Out<Joined>)
 
 /// The same, merged by timestamp.
 #[transformer(inputs = [Profiles, Words], state = Profile, order = timestamp)]
-pub async fn join_by_time(side: Side, state: &mut State<Profile>, out: &mut Out<Joined>) -> flechtwerk::Result {
+pub async fn join_by_time(
+    side: Side,
+    state: &mut State<Profile>,
+    out: &mut Out<Joined>,
+) -> flechtwerk::Result {
     join(side, state, out).await
 }
 
@@ -145,7 +157,11 @@ fn first_letter(word: &Record<Words>) -> Vec<u8> {
 
 /// Counts by a key of its own.
 #[transformer(inputs = [Words], state = Count, key = first_letter)]
-pub async fn count_letters(word: Record<Words>, state: &mut State<Count>, out: &mut Out<Joined>) -> flechtwerk::Result {
+pub async fn count_letters(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Joined>,
+) -> flechtwerk::Result {
     let count = state.get_or_insert_default();
     count.n += 1;
     out.send(word.key, format!("{}{}", &word.value[..1], count.n));

@@ -31,7 +31,8 @@ fn derive_args(
                 let list = &list.tokens;
                 tokens.extend(quote::quote!(#list,));
             }
-            Err(_) => errors.at(attribute, format!("`#[{name}]` says nothing without arguments: add one, or remove it")),
+            Err(_) => errors
+                .at(attribute, format!("`#[{name}]` says nothing without arguments: add one, or remove it")),
         }
     }
     Args::parse(tokens, spec, name, errors)

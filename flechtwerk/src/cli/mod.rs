@@ -23,7 +23,6 @@ use self::output::{Output, count};
 use crate::Pipeline;
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
-use crate::runtime::RunError;
 use crate::settings::{Given, LogFormat, Settings, load};
 use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
 use crate::topology::Topology;
@@ -236,11 +235,12 @@ impl Session<'_> {
                 CLEAN
             }
             Err(error) => {
-                tracing::error!(pipeline = self.pipeline.name, "{error}");
-                match error {
-                    RunError::Startup(_) => REFUSED,
-                    _ => FAILED,
+                // The one line that must not depend on what is logged, except where only programs read it.
+                match self.settings.log_format {
+                    LogFormat::Text => output.complain(&format!("error: {error}\n")),
+                    LogFormat::Json => tracing::error!(pipeline = self.pipeline.name, "{error}"),
                 }
+                FAILED
             }
         }
     }

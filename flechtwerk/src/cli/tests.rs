@@ -10,6 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::port::{Cluster, ErrorKind};
+use crate::runtime::RunError;
 use crate::startup::testing::{DEMO, FakeCluster};
 
 /// A cluster in memory, and what a run does with it.
@@ -49,7 +50,7 @@ impl Connected for FakeConnection {
         let stages = stages
             .map(|stage| (stage.names.stage.to_owned(), stage.partitions, stage.changelog_id.is_some()));
         self.launched.lock().unwrap().extend(stages);
-        self.outcome.map_err(|text| RunError::Failed(text.into()))
+        self.outcome.map_err(|text| RunError(text.into()))
     }
 }
 
@@ -225,7 +226,8 @@ fn a_run_of_one_stage_looks_at_that_stage_alone() {
 fn a_run_that_fails_is_status_1_and_one_that_may_not_start_2() {
     let mut backend = Fake::new(sound());
     backend.outcome = Err("stage `count` failed");
-    assert_eq!(call(&backend, "run --log off").status, FAILED);
+    let ended = call(&backend, "run --log off");
+    assert_eq!((ended.status, ended.err.as_str()), (FAILED, "error: stage `count` failed\n"));
     let backend = Fake::new(FakeCluster::default());
     let ended = call(&backend, "run --log off");
     assert_eq!(ended.status, REFUSED);

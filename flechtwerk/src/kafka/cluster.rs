@@ -13,15 +13,12 @@ use super::logging::{Servant, Source};
 use super::producer::offset_list;
 use super::reader::offset;
 use crate::port::{
-    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, TopicDescription, TopicPartition,
-    Watermarks,
+    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, PerTopic, TopicDescription,
+    TopicPartition, Watermarks,
 };
 
 /// Between two looks at whether a change has become visible.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// The outcome for each of several topics.
-type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
 
 /// A client for administration.
 pub(super) struct KafkaCluster {

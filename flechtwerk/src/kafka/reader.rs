@@ -222,6 +222,7 @@ impl QueuePort for KafkaQueue {
         }
     }
 
+    #[cfg(all(test, feature = "broker-tests"))]
     fn waiting(&self) -> usize {
         self.batch.waiting() + usize::from(self.failed.is_some())
     }

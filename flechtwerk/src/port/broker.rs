@@ -211,6 +211,7 @@ pub(crate) trait Queue: Send {
     fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>)
     -> Result<Taken, BrokerError>;
     /// Records waiting, roughly.
+    #[cfg(all(test, feature = "broker-tests"))]
     fn waiting(&self) -> usize;
 }
 
@@ -236,6 +237,9 @@ pub(crate) struct NewTopic {
     pub(crate) config: BTreeMap<String, String>,
 }
 
+/// The outcome for each of several topics.
+pub(crate) type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
+
 /// Administration of the cluster.
 pub(crate) trait Cluster: Send + Sync {
     /// Number of brokers; the cheapest question that shows that the cluster answers.
@@ -246,12 +250,8 @@ pub(crate) trait Cluster: Send + Sync {
         names: &[Arc<str>],
         limit: Duration,
     ) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError>;
-    /// Creates topics and waits until they are visible; one result per topic. A topic that exists is `Ok`.
-    fn create_topics(
-        &self,
-        topics: &[NewTopic],
-        limit: Duration,
-    ) -> Result<Vec<(Arc<str>, Result<(), BrokerError>)>, BrokerError>;
+    /// Creates topics and waits until they are visible. A topic that exists is `Ok`.
+    fn create_topics(&self, topics: &[NewTopic], limit: Duration) -> Result<PerTopic, BrokerError>;
     /// Deletes topics and waits until they are gone.
     fn delete_topics(&self, names: &[Arc<str>], limit: Duration) -> Result<(), BrokerError>;
     /// Number of members of a group that are alive; 0 where there is no such group.

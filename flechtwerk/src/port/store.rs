@@ -39,7 +39,8 @@ pub(crate) trait Store: Send + Sync {
     fn is_empty(&self) -> Result<bool, StoreError>;
     /// Bytes it takes, roughly, and number of entries where that is known cheaply.
     fn size(&self) -> StoreSize;
-    /// All entries in key order (tests, tools).
+    /// All entries in key order.
+    #[cfg(test)]
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError>;
     /// Makes what was applied durable; called once, at a clean stop.
     fn flush(&self) -> Result<(), StoreError>;

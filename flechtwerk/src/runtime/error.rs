@@ -5,17 +5,10 @@ use std::fmt::Write as _;
 
 use crate::port::BrokerError;
 
-/// Why a pipeline did not start or stopped.
+/// Why a running pipeline stopped: exit status 1 (S6.3).
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum RunError {
-    /// Wrong usage or a failed startup check: exit status 2 (S6.3).
-    #[error("{0}")]
-    Startup(String),
-    /// Failed while running: exit status 1 (S6.3).
-    #[error("{0}")]
-    Failed(String),
-}
+#[error("{0}")]
+pub(crate) struct RunError(pub(crate) String);
 
 /// What stops the process, from a task or a stage.
 #[derive(Clone, Debug)]

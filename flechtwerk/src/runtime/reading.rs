@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::batch::Held;
-use super::context::StageContext;
+use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use crate::glue::RawRecord;
 use crate::port::{Queue, Wake};
@@ -35,10 +35,12 @@ impl Reading {
         for (input, at) in context.input_partitions(partition).iter().enumerate() {
             let notify = notify.clone();
             let wake: Wake = Arc::new(move || notify.notify_one());
-            let queue = context.inputs.open(at, input as u16, positions[input], wake).map_err(|error| {
-                Failure::broker(context.info.name, &format!("read {}/{}", at.topic, at.partition), &error)
-            })?;
-            queues.push(queue);
+            // Repeated only while the queue of an earlier task of this partition is still closing.
+            let queue =
+                context.retry(&format!("read {}/{}", at.topic, at.partition), &Cancel::default(), || {
+                    context.inputs.open(at, input as u16, positions[input], wake.clone())
+                })?;
+            queues.extend(queue);
         }
         Ok(Reading { queues, taken: positions.clone(), ends: vec![0; positions.len()], positions, first: 0 })
     }
@@ -143,10 +145,5 @@ impl Reading {
                 *position = (*position).max(self.ends[input]);
             }
         }
-    }
-
-    /// Records waiting in the client, by input.
-    pub(super) fn waiting(&self) -> Vec<usize> {
-        self.queues.iter().map(|queue| queue.waiting()).collect()
     }
 }

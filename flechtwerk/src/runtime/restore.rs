@@ -46,9 +46,9 @@ pub(super) fn restore(
     if position < end {
         let progress = context.progress.begin(context.info.name, at.partition, (end - low).max(0) as u64);
         let parker = Parker::new();
-        let mut queue = reader.open(at, 0, low, parker.wake()).map_err(|error| {
-            Unrestored::Failed(Failure::broker(context.info.name, "read the changelog", &error))
-        })?;
+        // The queue of an earlier task of this partition may still be closing.
+        let opened = context.retry("read the changelog", cancel, || reader.open(at, 0, low, parker.wake()));
+        let mut queue = opened.map_err(Unrestored::Failed)?.ok_or(Unrestored::Cancelled)?;
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut changes: Vec<Change> = Vec::with_capacity(CHUNK_RECORDS);
         while position < end {

@@ -270,11 +270,6 @@ impl StageInstance {
             let _ = task.controls.send(control);
         }
     }
-
-    /// Partitions whose tasks run.
-    pub(super) fn running_partitions(&self) -> impl Iterator<Item = i32> + '_ {
-        self.running.iter().copied()
-    }
 }
 
 /// S5.2: no redo, no new fence.

@@ -60,7 +60,7 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
         .thread_name("flechtwerk")
         .enable_all()
         .build()
-        .map_err(|error| RunError::Failed(format!("can't start the async runtime: {error}")))?;
+        .map_err(|error| RunError(format!("can't start the async runtime: {error}")))?;
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
     let mut stages = Vec::new();
     let mut result = start_stages(plan, &sender, runtime.handle(), &mut stages);
@@ -79,7 +79,7 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
     }
     leave(&stages, stay && clean && ended.is_ok());
     runtime.shutdown_background();
-    result.and(ended).map_err(|failure| RunError::Failed(failure.message))
+    result.and(ended).map_err(|failure| RunError(failure.message))
 }
 
 fn start_stages(

@@ -1,6 +1,6 @@
 //! One transaction: outputs, changelog records and input positions, all or nothing (S3.1).
 //!
-//! The transaction is open only from the first produce to EndTxn (S3.5). What can't be told from the answers is
+//! The transaction is open only from its first request to EndTxn (S3.5). What can't be told from the answers is
 //! left to the stamps (S3.7).
 
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ pub(super) fn send(
     }
 }
 
-/// Begin, produce, offsets, commit.
+/// Begin, offsets, produce, commit.
 fn attempt(
     context: &StageContext,
     producer: &mut dyn Producer,
@@ -67,6 +67,18 @@ fn attempt(
     cancel: &Cancel,
 ) -> Result<(), BrokerError> {
     producer.begin()?;
+    let metadata = transaction.stamp.to_string();
+    let offsets: Vec<OffsetCommit> = context
+        .input_partitions(transaction.partition)
+        .into_iter()
+        .zip(transaction.positions)
+        .map(|(at, offset)| OffsetCommit { at, offset: *offset, metadata: metadata.clone() })
+        .collect();
+    let until = Instant::now() + context.limits.broker_timeout;
+    // The offsets go first. While the coordinator still ends the previous transaction it refuses both requests that
+    // begin the next one; the client repeats this one after a millisecond, that of a produce only after twenty. And
+    // a group that has moved on is noticed before anything is produced.
+    repeat(cancel, until, || producer.send_offsets(&offsets, &*context.group, COMMIT_SLICE * 5))?;
     producer.produce(transaction.outputs, &context.names.outputs)?;
     if let Some(changelog) = &context.changelog
         && !transaction.writes.is_empty()
@@ -82,15 +94,6 @@ fn attempt(
             .collect();
         producer.produce_changelog(&changelog.topic, transaction.partition, &records)?;
     }
-    let metadata = transaction.stamp.to_string();
-    let offsets: Vec<OffsetCommit> = context
-        .input_partitions(transaction.partition)
-        .into_iter()
-        .zip(transaction.positions)
-        .map(|(at, offset)| OffsetCommit { at, offset: *offset, metadata: metadata.clone() })
-        .collect();
-    let until = Instant::now() + context.limits.broker_timeout;
-    repeat(cancel, until, || producer.send_offsets(&offsets, &*context.group, COMMIT_SLICE * 5))?;
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {
         // The delivery error says which record it was; the commit only that something failed.

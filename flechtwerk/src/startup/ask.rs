@@ -16,6 +16,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long one attempt may take. A request can be lost on a coordinator that is just moving; the next one finds it.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
+/// How long the offsets of a whole group are asked for at once: the client itself repeats the question until then.
+const TOGETHER: Duration = Duration::from_millis(500);
+
 /// Asks a cluster, repeating what may be repeated.
 pub(crate) struct Asker<'a> {
     cluster: &'a dyn Cluster,
@@ -101,7 +104,7 @@ impl<'a> Asker<'a> {
             Ok(all)
         };
         // In a busy group there may never be a moment at which all partitions are stable; each one often is.
-        let answer = match self.cluster.committed(group, partitions, limit.min(ATTEMPT)) {
+        let answer = match self.cluster.committed(group, partitions, limit.min(TOGETHER)) {
             Err(error) if may_be_repeated(&error) => one_by_one(),
             answer => answer,
         };

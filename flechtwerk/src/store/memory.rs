@@ -145,6 +145,7 @@ impl Store for MemoryStore {
         StoreSize { bytes: inner.bytes, entries: inner.entries.len() as u64 }
     }
 
+    #[cfg(test)]
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let inner = self.read();
         let mut entries: Vec<_> = inner.entries.iter().collect();

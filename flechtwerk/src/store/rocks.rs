@@ -322,6 +322,7 @@ impl Store for RocksStore {
         }
     }
 
+    #[cfg(test)]
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let db = self.db()?;
         for entry in entries(&db) {

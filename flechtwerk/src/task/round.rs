@@ -1,9 +1,9 @@
 //! Groups what was taken from the queues at once into buckets by state key (S2.4).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use hashbrown::HashMap;
 
-use crate::format::Kind;
+use crate::format::{self, Kind};
 use crate::glue::{Bucket, Order, RawRecord, Round, StateChange};
 
 /// A round and, for each bucket, its state's key in the changelog.
@@ -18,12 +18,11 @@ pub(crate) struct Grouped {
 pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
     let (bucket_of, mut starts, key_of) = assign(&records, keys);
     let total = key_of.iter().map(|key| key.len() + 1).sum();
-    let mut buffer = BytesMut::with_capacity(total);
+    let mut buffer = Vec::with_capacity(total);
     for key in &key_of {
-        buffer.put_u8(Kind::State as u8);
-        buffer.put_slice(key);
+        format::put_key(Kind::State, key, &mut buffer);
     }
-    let buffer = buffer.freeze();
+    let buffer = Bytes::from(buffer);
     let mut at = 0;
     let changelog_keys: Vec<Bytes> = key_of
         .iter()

@@ -40,7 +40,11 @@ enum Fault {
     /// Its application id makes names that are too long.
     TooLong,
     /// Its `mine` and an earlier stage's `theirs` clash; `exactly` or up to `.` and `_`.
-    Clash { theirs: Item, mine: Item, exactly: bool },
+    Clash {
+        theirs: Item,
+        mine: Item,
+        exactly: bool,
+    },
 }
 
 /// A stage in a list of which `cfg` may have removed some; `ordinal` is its place among all that were written.
@@ -83,11 +87,18 @@ pub const fn check<const WRITTEN: usize, const PLACES: usize>(
 }
 
 /// Adds the names of one stage; the first that clashes is its fault.
-const fn stage(pipeline: &'static str, entries: &[Entry], stage: usize, places: &mut [Option<Item>]) -> Fault {
+const fn stage(
+    pipeline: &'static str,
+    entries: &[Entry],
+    stage: usize,
+    places: &mut [Option<Item>],
+) -> Fault {
     let info = entries[stage].listed.info;
     macro_rules! add {
         ($kind:expr, $name:expr) => {
-            if let Fault::Clash { theirs, mine, exactly } = add(places, Item { kind: $kind, name: $name, stage }) {
+            if let Fault::Clash { theirs, mine, exactly } =
+                add(places, Item { kind: $kind, name: $name, stage })
+            {
                 return Fault::Clash { theirs, mine, exactly };
             }
         };
@@ -135,8 +146,12 @@ const fn add(places: &mut [Option<Item>], mine: Item) -> Fault {
     while let Some(theirs) = places[place] {
         if let Some(exactly) = theirs.name.compare(&mine.name) {
             match (theirs.kind, mine.kind) {
-                (Kind::Topic(one), Kind::Topic(other)) if exactly && same(one.id, other.id) => return Fault::None,
-                (Kind::Path, Kind::Path) | (Kind::Stage, Kind::Stage) | (Kind::Application, Kind::Application)
+                (Kind::Topic(one), Kind::Topic(other)) if exactly && same(one.id, other.id) => {
+                    return Fault::None;
+                }
+                (Kind::Path, Kind::Path)
+                | (Kind::Stage, Kind::Stage)
+                | (Kind::Application, Kind::Application)
                     if exactly =>
                 {
                     return Fault::Clash { theirs, mine, exactly };

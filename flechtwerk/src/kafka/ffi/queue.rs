@@ -86,6 +86,7 @@ impl Queue {
     }
 
     /// Events waiting.
+    #[cfg(all(test, feature = "broker-tests"))]
     pub(crate) fn len(&self) -> usize {
         // SAFETY: the queue is alive.
         unsafe { rd::rd_kafka_queue_length(self.queue) }

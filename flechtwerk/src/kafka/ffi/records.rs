@@ -119,6 +119,7 @@ impl Batch {
     }
 
     /// Messages waiting here and in the queue.
+    #[cfg(all(test, feature = "broker-tests"))]
     pub(crate) fn waiting(&self) -> usize {
         self.held.len() + self.queue.len()
     }

@@ -136,11 +136,6 @@ impl Machine {
         self.live
     }
 
-    /// True while inputs are read and batches can be committed.
-    pub(crate) fn is_running(&self) -> bool {
-        self.phase == Phase::Running
-    }
-
     /// True after [`Command::End`] or [`Command::Fail`].
     pub(crate) fn is_ended(&self) -> bool {
         self.phase == Phase::Ended

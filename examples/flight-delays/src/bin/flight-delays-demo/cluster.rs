@@ -55,8 +55,18 @@ impl Cluster {
     /// Asks for the stable end first, so that a transaction that ends in between is taken for an open one at worst.
     pub(crate) fn ends(&self, topic: &str, partition: i32) -> anyhow::Result<Ends> {
         let end = |client: &BaseConsumer| {
-            let ends = client.fetch_watermarks(topic, partition, LIMIT);
-            ends.map(|(_, end)| end).with_context(|| format!("asking for the end of {topic}[{partition}]"))
+            let start = Instant::now();
+            loop {
+                match client.fetch_watermarks(topic, partition, LIMIT) {
+                    Ok((_, end)) => return Ok(end),
+                    // Partitions of a topic that was just made have no leader yet.
+                    Err(_) if start.elapsed() < LIMIT => std::thread::sleep(Duration::from_millis(50)),
+                    Err(error) => {
+                        return Err(error)
+                            .with_context(|| format!("asking for the end of {topic}[{partition}]"));
+                    }
+                }
+            }
         };
         Ok(Ends { stable: end(&self.committed)?, high: end(&self.everything)? })
     }

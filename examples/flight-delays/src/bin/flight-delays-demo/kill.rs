@@ -1,8 +1,8 @@
 //! Kills an instance while its transaction is open, and makes sure that it was.
 //!
 //! From outside an open transaction is seen by a partition's two ends: records lie behind the stable one. The instance
-//! is frozen first, so that nothing changes between looking and killing, and so that a transaction of the other
-//! instance ends: one that stays open is that of the frozen one.
+//! is frozen first, so that nothing changes between looking and killing, and so that the transactions of the other
+//! instance end: one that stays open is that of the frozen one.
 
 use std::time::{Duration, Instant};
 
@@ -34,32 +34,36 @@ pub(crate) fn kill_in_transaction(
 ) -> anyhow::Result<OpenTransaction> {
     let send = |signal| kill(pid, signal).with_context(|| format!("sending {signal} to process {pid}"));
     let start = Instant::now();
+    let mut frozen = 0;
     while start.elapsed() < LIMIT {
-        let Some((partition, _)) = find_open(cluster, topic, partitions)? else { continue };
+        if open_transactions(cluster, topic, partitions)?.is_empty() {
+            continue;
+        }
         send(Signal::SIGSTOP)?;
-        let seen = cluster.ends(topic, partition)?;
-        std::thread::sleep(FROZEN);
-        if is_open(&seen) && cluster.ends(topic, partition)? == seen {
+        frozen += 1;
+        std::thread::sleep(FROZEN / 2);
+        let seen = open_transactions(cluster, topic, partitions)?;
+        std::thread::sleep(FROZEN / 2);
+        let still = open_transactions(cluster, topic, partitions)?;
+        if let Some((partition, ends)) = seen.into_iter().find(|open| still.contains(open)) {
             send(Signal::SIGKILL)?;
             let after = cluster.ends(topic, partition)?;
-            anyhow::ensure!(after == seen, "the transaction in {topic}[{partition}] ended before the kill");
-            return Ok(OpenTransaction { partition, records: seen.high - seen.stable });
+            anyhow::ensure!(after == ends, "the transaction in {topic}[{partition}] ended before the kill");
+            return Ok(OpenTransaction { partition, records: ends.high - ends.stable });
         }
         send(Signal::SIGCONT)?;
         // So that it has caught up and commits in its usual rhythm again.
         std::thread::sleep(FROZEN / 5);
     }
-    anyhow::bail!("no open transaction was seen within {LIMIT:?}")
+    anyhow::bail!(
+        "the instance had no transaction open, {frozen} times that it was looked at within {LIMIT:?}"
+    )
 }
 
-fn find_open(cluster: &Cluster, topic: &str, partitions: &[i32]) -> anyhow::Result<Option<(i32, Ends)>> {
-    for partition in partitions {
-        let ends = cluster.ends(topic, *partition)?;
-        if is_open(&ends) {
-            return Ok(Some((*partition, ends)));
-        }
-    }
-    Ok(None)
+/// The partitions in which a transaction is open now.
+fn open_transactions(cluster: &Cluster, topic: &str, partitions: &[i32]) -> anyhow::Result<Vec<(i32, Ends)>> {
+    let ends = partitions.iter().map(|partition| Ok((*partition, cluster.ends(topic, *partition)?)));
+    Ok(ends.collect::<anyhow::Result<Vec<_>>>()?.into_iter().filter(|(_, ends)| is_open(ends)).collect())
 }
 
 fn is_open(ends: &Ends) -> bool {
