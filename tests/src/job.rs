@@ -36,7 +36,7 @@ pub struct Job {
 fn topics_of(stage: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match stage {
         "count" => (&["words"], &["counts"]),
-        "obey" => (&["words"], &["joined"]),
+        "obey" | "aloud" => (&["words"], &["joined"]),
         "join" => (&["profiles", "words"], &["joined"]),
         "copy" => (&["raw"], &["copies"]),
         other => panic!("no job is made of stage {other}"),

@@ -11,6 +11,7 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod stages_operations;
 pub mod wait;
 
 pub use cluster::Cluster;

@@ -179,4 +179,5 @@ pub async fn place_output(word: Record<Words>, out: &mut Out<Joined>) -> flechtw
 
 flechtwerk::pipeline!(pub RIG = "rig": [
     count, obey, join, join_by_time, copy, tail, count_letters, place_output,
+    crate::stages_operations::aloud,
 ]);
