@@ -4,16 +4,31 @@
 //! The tests run real binaries against a real broker. They never sleep for luck: they wait for a condition, with
 //! a deadline, and say what was missing when it passes.
 
+<<<<<<< HEAD
 pub mod case;
+=======
+pub mod cluster;
+>>>>>>> t2
 pub mod instance;
+pub mod job;
 pub mod kafka;
 pub mod observer;
 pub mod pipeline;
+<<<<<<< HEAD
 pub mod stages_state;
 pub mod wait;
 
 pub use case::{Case, STOP, Stamp};
+=======
+pub mod probe;
+pub mod stages_operations;
+pub mod wait;
+
+pub use cluster::Cluster;
+>>>>>>> t2
 pub use instance::{Instance, Rig};
+pub use job::{Job, Load};
 pub use kafka::Kafka;
 pub use observer::{Observer, Seen};
+pub use probe::Probe;
 pub use wait::{DEADLINE, wait_for, wait_within};

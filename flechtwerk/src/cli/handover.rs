@@ -135,6 +135,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> Plan {
     });
     Plan {
         stages: stages.collect(),
+        instance_id: settings.instance_id.clone(),
         limits: Limits {
             max_poll_records: settings.max_poll_records,
             max_batch_bytes: settings.max_batch_bytes,

@@ -41,6 +41,8 @@ pub(crate) struct StageContext {
     pub(crate) info: &'static StageInfo,
     pub(crate) names: StageNames,
     pub(crate) changelog: Option<Changelog>,
+    /// Under which this process is a static member (S5.2).
+    pub(crate) instance_id: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) env: Env,
     pub(crate) group: Arc<dyn Group>,

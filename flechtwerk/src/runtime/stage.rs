@@ -122,7 +122,7 @@ impl StageInstance {
                 self.tasks.values_mut().for_each(|task| task.ending = true);
             }
             GroupEvent::Failed(error) if error.kind == ErrorKind::FencedInstance => {
-                return Err(instance_fenced(stage, &error));
+                return Err(instance_fenced(&self.context, &error));
             }
             GroupEvent::Failed(error) => {
                 return Err(Failure::broker(stage, "stay a member of the group", &error));
@@ -273,9 +273,11 @@ impl StageInstance {
 }
 
 /// S5.2: no redo, no new fence.
-pub(super) fn instance_fenced(stage: &str, error: &BrokerError) -> Failure {
+pub(super) fn instance_fenced(context: &StageContext, error: &BrokerError) -> Failure {
+    let id = context.instance_id.as_deref().unwrap_or_default();
     Failure::new(format!(
-        "stage {stage}: another process has joined the group under this --instance-id ({error}); give each \
-         instance an id of its own"
+        "stage {}: another process has joined the group under the same --instance-id {id} ({error}); give each \
+         instance an id of its own",
+        context.info.name
     ))
 }

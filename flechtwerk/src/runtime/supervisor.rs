@@ -32,6 +32,7 @@ pub(crate) struct StagePlan {
 /// What to run, and by what.
 pub(crate) struct Plan {
     pub(crate) stages: Vec<StagePlan>,
+    pub(crate) instance_id: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) stay_in_group: bool,
     pub(crate) shutdown_timeout: Duration,
@@ -124,6 +125,7 @@ fn start_stages(
             info,
             names: one.names,
             changelog: one.changelog,
+            instance_id: plan.instance_id.clone(),
             limits: plan.limits,
             env: Env::default(),
             group,

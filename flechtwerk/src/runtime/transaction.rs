@@ -45,7 +45,7 @@ pub(super) fn send(
         }
         ErrorKind::FencedInstance => {
             let _ = producer.abort(ABORT_LIMIT);
-            Err(super::stage::instance_fenced(context.info.name, &error))
+            Err(super::stage::instance_fenced(context, &error))
         }
         ErrorKind::Abortable | ErrorKind::Generation => Ok(abort(producer, &error, before, end_txn_sent)),
         ErrorKind::Fenced | ErrorKind::Fatal | ErrorKind::TimedOut | ErrorKind::Retriable => {

@@ -1,0 +1,22 @@
+//! Stages that tests of operations need beside those of the pipeline's own file.
+
+use std::time::Duration;
+
+use flechtwerk::prelude::*;
+
+use crate::pipeline::{Joined, Words};
+
+/// Says in the log that it has begun with a record: `seen VALUE`. Then it does what the value says: `hang` waits for
+/// ever, `block` keeps its thread for ever, everything else is copied.
+#[transformer(inputs = [Words])]
+pub async fn aloud(word: Record<Words>, out: &mut Out<Joined>) -> flechtwerk::Result {
+    eprintln!("seen {}", word.value);
+    match word.value.as_str() {
+        "hang" => std::future::pending::<()>().await,
+        "block" => loop {
+            std::thread::sleep(Duration::from_secs(1));
+        },
+        _ => out.send(word.key, word.value),
+    }
+    Ok(())
+}
