@@ -4,28 +4,20 @@
 //! The tests run real binaries against a real broker. They never sleep for luck: they wait for a condition, with
 //! a deadline, and say what was missing when it passes.
 
-<<<<<<< HEAD
 pub mod case;
-=======
 pub mod cluster;
->>>>>>> t2
 pub mod instance;
 pub mod job;
 pub mod kafka;
 pub mod observer;
 pub mod pipeline;
-<<<<<<< HEAD
+pub mod probe;
+pub mod stages_operations;
 pub mod stages_state;
 pub mod wait;
 
 pub use case::{Case, STOP, Stamp};
-=======
-pub mod probe;
-pub mod stages_operations;
-pub mod wait;
-
 pub use cluster::Cluster;
->>>>>>> t2
 pub use instance::{Instance, Rig};
 pub use job::{Job, Load};
 pub use kafka::Kafka;

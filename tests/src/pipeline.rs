@@ -181,10 +181,7 @@ pub async fn place_output(word: Record<Words>, out: &mut Out<Joined>) -> flechtw
 
 flechtwerk::pipeline!(pub RIG = "rig": [
     count, obey, join, join_by_time, copy, tail, count_letters, place_output,
-<<<<<<< HEAD
     stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
     stages_state::turn, stages_state::describe, stages_state::named,
-=======
     crate::stages_operations::aloud,
->>>>>>> t2
 ]);
