@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use flechtwerk_tests::kafka::{Write, send};
-use flechtwerk_tests::{Instance, Kafka, Observer, Rig, Seen, wait_within};
+use flechtwerk_tests::{Instance, Kafka, Observer, Rig, Seen, wait_for, wait_within};
 use nix::sys::signal::Signal;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 
 const PARTITIONS: i32 = 8;
@@ -37,7 +38,8 @@ fn thirty_kills_and_five_zombies_lose_and_double_nothing() {
         .topic("counts", &counts)
         .arg("--session-timeout", &format!("{}s", SESSION.as_secs()))
         .arg("--heartbeat-interval", "300ms")
-        .arg("--commit-interval", "20ms");
+        // One transaction after the other, so that many kills meet an open one.
+        .arg("--commit-interval", "5ms");
     let changelog = rig.application_id("rig", "count") + "-changelog";
 
     // Two instances come back under their ids, one is a stranger each time.
@@ -55,16 +57,19 @@ fn thirty_kills_and_five_zombies_lose_and_double_nothing() {
     });
     wait_within(Duration::from_secs(60), "the first outputs", || observer.count() > 1000);
 
+    let peek = Peek::new(&kafka, &counts);
     let mut left_open = 0;
     let (mut kills, mut stops) = (0, 0);
     while kills < KILLS || stops < STOPS {
         let victim = random.random_range(0..instances.len());
         let share = (KILLS - kills) as f64 / (KILLS - kills + STOPS - stops) as f64;
         if random.random_bool(share) {
-            std::thread::sleep(Duration::from_millis(random.random_range(200..1200)));
-            instances[victim].kill();
+            // An instance that has no partitions yet has nothing to lose.
+            wait_for("the victim works", || {
+                instances[victim].log().contains("task is running") || instances[victim].try_wait().is_some()
+            });
+            left_open += usize::from(kill(&mut instances[victim], &peek, &mut random));
             kills += 1;
-            left_open += usize::from(is_transaction_left_open(&kafka, &counts));
             instances[victim] = rigs[victim].start();
         } else {
             stops += 1;
@@ -108,7 +113,7 @@ fn thirty_kills_and_five_zombies_lose_and_double_nothing() {
 fn write(kafka: &Kafka, topic: &str, random: &mut StdRng, faults_over: &AtomicBool, written: &AtomicUsize) {
     let producer = kafka.producer();
     let began = Instant::now();
-    let (rate, reserve) = (1800.0, RECORDS / 10);
+    let (rate, reserve) = (1000.0, RECORDS / 10);
     for index in 0..RECORDS {
         let key = format!("word-{}", random.random_range(0..KEYS));
         send(&producer, topic, &Write::new(&key, "x"));
@@ -124,26 +129,54 @@ fn write(kafka: &Kafka, topic: &str, random: &mut StdRng, faults_over: &AtomicBo
     producer.flush(Duration::from_secs(60)).expect("flush the input");
 }
 
-/// True if some partition's stable end stands still behind its end: the transactions of living instances end
-/// within milliseconds.
-fn is_transaction_left_open(kafka: &Kafka, topic: &str) -> bool {
-    let (committed, uncommitted) = (kafka.consumer("read_committed"), kafka.consumer("read_uncommitted"));
-    let ends = || -> Vec<(i64, i64)> {
-        use rdkafka::consumer::Consumer;
-        let limit = Duration::from_secs(10);
-        (0..PARTITIONS)
-            .map(|partition| {
-                let stable = committed.fetch_watermarks(topic, partition, limit).expect("watermarks").1;
-                (stable, uncommitted.fetch_watermarks(topic, partition, limit).expect("watermarks").1)
-            })
-            .collect()
-    };
-    let first = ends();
-    std::thread::sleep(Duration::from_millis(200));
-    first
-        .iter()
-        .zip(ends())
-        .any(|(before, after)| before.0 < before.1 && before.0 == after.0 && after.0 < after.1)
+/// Kills an instance at a random moment, preferring one at which it has a transaction open; says whether it had.
+fn kill(instance: &mut Instance, peek: &Peek, random: &mut StdRng) -> bool {
+    const TRIES: u32 = 8;
+    for _ in 0..TRIES {
+        std::thread::sleep(Duration::from_millis(random.random_range(20..250)));
+        instance.signal(Signal::SIGSTOP);
+        if peek.is_transaction_open() {
+            instance.kill();
+            return true;
+        }
+        instance.signal(Signal::SIGCONT);
+    }
+    instance.kill();
+    peek.is_transaction_open()
+}
+
+/// Sees the stable end and the end of every partition of a topic.
+struct Peek {
+    topic: String,
+    committed: BaseConsumer,
+    uncommitted: BaseConsumer,
+}
+
+impl Peek {
+    fn new(kafka: &Kafka, topic: &str) -> Peek {
+        let (committed, uncommitted) = (kafka.consumer("read_committed"), kafka.consumer("read_uncommitted"));
+        Peek { topic: topic.to_owned(), committed, uncommitted }
+    }
+
+    fn ends(&self) -> Vec<(i64, i64)> {
+        let end = |consumer: &BaseConsumer, partition| {
+            consumer.fetch_watermarks(&self.topic, partition, Duration::from_secs(10)).expect("watermarks").1
+        };
+        (0..PARTITIONS).map(|one| (end(&self.committed, one), end(&self.uncommitted, one))).collect()
+    }
+
+    /// True if some partition's stable end stands still behind its end, with one of the instances stopped: the
+    /// transactions of those that work end within milliseconds.
+    fn is_transaction_open(&self) -> bool {
+        let first = self.ends();
+        if first.iter().all(|(stable, high)| stable >= high) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(150));
+        first.iter().zip(self.ends()).any(|(before, after)| {
+            before.0 < before.1 && before.0 == after.0 && after.0 < after.1
+        })
+    }
 }
 
 /// Compares outputs and changelog with a sequential model of the input.

@@ -304,15 +304,16 @@ impl Task {
     /// When to look again even if nothing happens.
     fn wake_at(&self) -> Option<Instant> {
         let may_close = self.running.is_none() && self.machine.may_compute();
-        let due =
-            (may_close && self.building.records > 0 && self.machine.may_send()).then(|| self.commit_due());
+        let due = (may_close && self.building.records > 0 && self.machine.may_send())
+            .then(|| self.commit_due(Instant::now()));
         let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
         let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
         [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
     }
 
-    fn commit_due(&self) -> Instant {
-        self.last_commit.map_or_else(Instant::now, |last| last + self.context.limits.commit_interval)
+    /// When the next commit may begin; at once where there was none before (`now` and not later, or it never comes).
+    fn commit_due(&self, now: Instant) -> Instant {
+        self.last_commit.map_or(now, |last| last + self.context.limits.commit_interval)
     }
 
     // ---- batches
@@ -440,7 +441,7 @@ impl Task {
             return;
         }
         let now = Instant::now();
-        let due = self.building.records > 0 && self.machine.may_send() && self.commit_due() <= now;
+        let due = self.building.records > 0 && self.machine.may_send() && self.commit_due(now) <= now;
         let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
         if self.building.records > 0 && self.is_full() || due || idle {
             self.close();
