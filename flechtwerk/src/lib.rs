@@ -137,7 +137,8 @@ macro_rules! pipeline {
 macro_rules! main {
     ($pipeline:path $(,)?) => {
         fn main() -> ::std::process::ExitCode {
-            $crate::glue::run(&$pipeline)
+            let pipeline: $crate::Pipeline = $pipeline;
+            $crate::glue::run(&pipeline)
         }
     };
 }
