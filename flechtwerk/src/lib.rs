@@ -135,7 +135,7 @@ macro_rules! pipeline {
 /// a check at the start failed.
 #[macro_export]
 macro_rules! main {
-    ($pipeline:path $(,)?) => {
+    ($pipeline:expr $(,)?) => {
         fn main() -> ::std::process::ExitCode {
             let pipeline: $crate::Pipeline = $pipeline;
             $crate::glue::run(&pipeline)
