@@ -12,7 +12,14 @@ pub async fn count(
 #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
 pub struct count {}
 #[cfg(feature = "count")]
-#[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    deprecated,
+    non_camel_case_types,
+    refining_impl_trait
+)]
 const _: () = {
     struct __Stage;
     impl ::flechtwerk::glue::Listable for count {

@@ -4,7 +4,14 @@ async fn r#match(text: Text) -> fw::Result {
 #[doc(hidden)]
 #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
 struct r#match {}
-#[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    deprecated,
+    non_camel_case_types,
+    refining_impl_trait
+)]
 const _: () = {
     struct __Stage;
     impl fw::glue::Listable for r#match {

@@ -10,7 +10,14 @@ pub(crate) fn count(word: Record<Words>) -> Result {
 #[doc(hidden)]
 #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
 pub(crate) struct count {}
-#[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    deprecated,
+    non_camel_case_types,
+    refining_impl_trait
+)]
 const _: () = {
     struct __Stage;
     impl ::flechtwerk::glue::Listable for count {

@@ -19,24 +19,171 @@ mod snapshots;
 use proc_macro::TokenStream;
 
 /// Makes a unit struct a topic.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// pub struct Order {
+///     article: String,
+///     pieces: u32,
+/// }
+///
+/// #[topic("orders", key = BigEndian<u64>, value = Json<Order>)]
+/// pub struct Orders;
+///
+/// assert_eq!(Orders::NAME, "orders");
+/// ```
+///
+/// - The name comes first: 1 to 249 letters, digits, `.`, `_` and `-`.
+/// - `key` and `value` name codecs. There is no default, and nothing is guessed from a type's name: `Utf8`, `Bytes`,
+///   `Json<T>`, `BigEndian<u64>` and its like, or one of your own. What may be null is `Nullable<..>`.
+/// - `crate = path` says where flechtwerk is, if it has another name: `crate = fw`.
 #[proc_macro_attribute]
 pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::topic(arguments.into(), item.into()).into()
 }
 
-/// Makes an async function a stage.
+/// Makes an async function a stage: Kafka in, Kafka out. The function stays what it was, and a test can call it.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[topic("logins", key = Utf8, value = Utf8)]
+/// pub struct Logins;
+/// #[topic("first-logins", key = Utf8, value = Utf8)]
+/// pub struct FirstLogins;
+///
+/// #[derive(State, Serialize, Deserialize)]
+/// pub struct Seen;
+///
+/// #[transformer(inputs = [Logins], state = Seen)]
+/// pub async fn first(login: Record<Logins>, seen: &mut State<Seen>, out: &mut Out<FirstLogins>) -> flechtwerk::Result {
+///     if seen.is_none() {
+///         seen.set(Seen);
+///         out.send(login.key, login.value);
+///     }
+///     Ok(())
+/// }
+///
+/// flechtwerk::pipeline!(pub DEMO = "demo": [first]);
+///
+/// let mut driver = flechtwerk::testing::Driver::new(&DEMO);
+/// driver.send::<Logins>("ann".into(), "09:00".into());
+/// driver.send::<Logins>("ann".into(), "10:00".into());
+/// driver.run_blocking()?;
+/// assert_eq!(driver.read::<FirstLogins>()[0].value, "09:00");
+/// # Ok::<(), flechtwerk::testing::Failed>(())
+/// ```
+///
+/// # The function
+///
+/// It is `async`, free and not generic, and returns `flechtwerk::Result` or another `Result<(), E>`.
+///
+/// - The first parameter is the input, by value: a `Record<Topic>`, or for several topics an enum with
+///   [`#[derive(Input)]`](derive@Input).
+/// - All others are `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of your own that
+///   implement `Slot`. What a function does not take as a parameter it cannot do.
+///
+/// Its future must be `Send`: no `Rc` and no lock guard may live across an `.await`.
+///
+/// # Arguments
+///
+/// - `inputs = [Topic, ..]`: what it reads. The partitions of one number of all inputs are read together, so they must be
+///   equally many. Where records of one key wait in several inputs, they come in the order of this list.
+/// - `state = S`: it keeps an `S` for each key, and takes a `&mut State<S>`. The key is the record's; if it may be null, or
+///   the inputs write their keys in different ways, `key` must be given.
+/// - `key = path::to::function`: computes the state key from a reference to the input, as anything that is
+///   `AsRef<[u8]>`. Records of one state key are processed one after another. **It may refine the record's key, but must
+///   not put records of different partitions together**: each partition keeps its own states, and nothing can check this.
+/// - `order = timestamp`: where records of one key wait in several inputs, the one with the smallest timestamp comes first;
+///   equal ones in the order of `inputs`. The default is `order = inputs`.
+/// - `start = latest`: where nothing was ever committed, it begins at the end of its inputs. The default is
+///   `start = earliest`.
+/// - `name = ".."`: the stage's name, if not the function's.
+/// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
+///   ids and the changelog topic; whoever changes it begins from the start, without state.
+/// - `crate = path`: where flechtwerk is, if it has another name.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// # #[topic("orders", key = Utf8, value = Utf8)]
+/// # pub struct Orders;
+///
+/// /// Orders of one customer are apart by article.
+/// fn customer_and_article(order: &Record<Orders>) -> String {
+///     format!("{}/{}", order.key, order.value)
+/// }
+///
+/// #[transformer(inputs = [Orders], state = u64, key = customer_and_article, start = latest, name = "per-article")]
+/// pub async fn count(_: Record<Orders>, pieces: &mut State<u64>) -> flechtwerk::Result {
+///     *pieces.get_or_insert_default() += 1;
+///     Ok(())
+/// }
+/// ```
 #[proc_macro_attribute]
 pub fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::transformer(arguments.into(), item.into()).into()
 }
 
-/// Makes an enum the input of stages that read several topics.
+/// Makes an enum the input of stages that read several topics: each variant holds the record of one.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+///
+/// #[topic("orders", key = Utf8, value = Json<u64>)]
+/// pub struct Orders;
+/// #[topic("cancellations", key = Utf8, value = Utf8)]
+/// pub struct Cancellations;
+/// #[topic("open-orders", key = Utf8, value = Nullable<Json<u64>>)]
+/// pub struct OpenOrders;
+///
+/// #[derive(Input)]
+/// pub enum Change {
+///     Order(Record<Orders>),
+///     Cancellation(Record<Cancellations>),
+/// }
+///
+/// #[transformer(inputs = [Orders, Cancellations], order = timestamp)]
+/// pub async fn open(change: Change, out: &mut Out<OpenOrders>) -> flechtwerk::Result {
+///     match change {
+///         Change::Order(order) => out.send(order.key, Some(order.value)),
+///         Change::Cancellation(cancellation) => out.send(cancellation.key, None),
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// `#[input(crate = path)]` says where flechtwerk is, if it has another name.
 #[proc_macro_derive(Input, attributes(input))]
 pub fn input(item: TokenStream) -> TokenStream {
     expand::input(item.into()).into()
 }
 
-/// Makes a type that serde knows a state.
+/// Makes a type that serde knows a state: it is stored as JSON, behind a version.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(State, Serialize, Deserialize, Default)]
+/// #[state(version = 2)]
+/// pub struct Totals {
+///     count: u64,
+///     #[serde(default)]
+///     sum: f64,
+/// }
+///
+/// let mut totals = State::<Totals>::default();
+/// totals.get_or_insert_default().count += 1;
+/// ```
+///
+/// - `#[state(version = N)]`: the version that is written, 1 if not given. A stored state of another version is not read:
+///   the stage stops and names it. A change that serde can read either way, such as a new field with a default, needs no
+///   new version.
+/// - `#[state(crate = path)]`: where flechtwerk is, if it has another name.
 #[proc_macro_derive(State, attributes(state))]
 pub fn state(item: TokenStream) -> TokenStream {
     expand::state(item.into()).into()

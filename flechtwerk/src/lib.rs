@@ -1,4 +1,49 @@
-//! Exactly-once stream processing on Apache Kafka.
+//! Exactly-once stream processing on Apache Kafka: annotate async functions, run the binary.
+//!
+//! A pipeline is made of topics, which are types, and of stages, which are functions. A stage takes one record at a time,
+//! may keep state for each key, and sends records to other topics. Its outputs, its state and the offset of its input are
+//! committed together or not at all, whatever is killed when.
+//!
+//! ```
+//! use flechtwerk::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[topic("words", key = Utf8, value = Utf8)]
+//! pub struct Words;
+//!
+//! #[topic("counts", key = Utf8, value = Json<u64>)]
+//! pub struct Counts;
+//!
+//! #[derive(State, Serialize, Deserialize, Default)]
+//! pub struct Count {
+//!     n: u64,
+//! }
+//!
+//! #[transformer(inputs = [Words], state = Count)]
+//! pub async fn count(word: Record<Words>, state: &mut State<Count>, out: &mut Out<Counts>) -> flechtwerk::Result {
+//!     let count = state.get_or_insert_default();
+//!     count.n += 1;
+//!     out.send(word.key, count.n);
+//!     Ok(())
+//! }
+//!
+//! flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+//! # fn main() {}
+//! ```
+//!
+//! `src/main.rs` is one line, `flechtwerk::main!(my_crate::DEMO);`, and makes the whole program: the arguments, the
+//! settings, the checks at the start.
+//!
+//! What holds and what does not: the code of a stage may run more than once for a record, after a crash or when another
+//! instance takes over. Exactly once are its outputs, its state and its position. A call to another system from a stage is
+//! outside of that.
+//!
+//! # Features
+//!
+//! - `kafka` (default): runs pipelines against Apache Kafka. Without it the macros, the types and [`testing`] remain,
+//!   which is all that a test needs, and nothing written in C is compiled.
+//! - `rocksdb` (default): keeps state on disk.
+//! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 
 pub mod codec;
 mod error;
@@ -53,7 +98,38 @@ pub use topic::{Key, Topic, Value};
 
 pub use flechtwerk_macros::{Input, State, topic, transformer};
 
-/// Lists the stages of a pipeline.
+/// Lists the stages of a pipeline, by the paths of their functions.
+///
+/// It makes a static of type [`Pipeline`]. The name in quotes is the first part of the stages' application ids, hence of
+/// their consumer groups, transactional ids and changelog topics: `demo-count`, `demo-count-0`, `demo-count-changelog`.
+/// Entries may have `#[cfg(..)]`, as their functions may.
+///
+/// When it is compiled, it checks that the names of stages and application ids are unique, and that no two types of topic
+/// stand for one name, or for names that differ only in `.` and `_`, which Kafka refuses to have beside each other.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+///
+/// #[topic("lines", key = Utf8, value = Utf8)]
+/// pub struct Lines;
+/// #[topic("loud-lines", key = Utf8, value = Utf8)]
+/// pub struct LoudLines;
+///
+/// #[transformer(inputs = [Lines])]
+/// pub async fn shout(line: Record<Lines>, out: &mut Out<LoudLines>) -> flechtwerk::Result {
+///     out.send(line.key, line.value.to_uppercase());
+///     Ok(())
+/// }
+///
+/// flechtwerk::pipeline!(
+///     /// Makes lines loud.
+///     pub LOUD = "loud": [shout]
+/// );
+/// assert_eq!(LOUD.name(), "loud");
+/// ```
+///
+/// A stage that is a function `count` in a module `count` is listed as `count::count`; importing it beside the module does
+/// not work, since then two things would have one name.
 #[macro_export]
 macro_rules! pipeline {
     ($($tokens:tt)*) => {
@@ -62,11 +138,29 @@ macro_rules! pipeline {
 }
 
 /// Makes the `main` function that runs a pipeline.
+///
+/// ```no_run
+/// # mod demo {
+/// #     use flechtwerk::prelude::*;
+/// #     #[topic("lines", key = Utf8, value = Utf8)]
+/// #     pub struct Lines;
+/// #     #[transformer(inputs = [Lines])]
+/// #     pub async fn count(_: Record<Lines>) -> flechtwerk::Result {
+/// #         Ok(())
+/// #     }
+/// #     flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+/// # }
+/// flechtwerk::main!(demo::DEMO);
+/// ```
+///
+/// The program exits with 0 after a clean stop, with 1 if it failed while running, and with 2 if it was called wrongly or
+/// a check at the start failed.
 #[macro_export]
 macro_rules! main {
-    ($pipeline:path $(,)?) => {
+    ($pipeline:expr $(,)?) => {
         fn main() -> ::std::process::ExitCode {
-            $crate::glue::run(&$pipeline)
+            let pipeline: $crate::Pipeline = $pipeline;
+            $crate::glue::run(&pipeline)
         }
     };
 }

@@ -131,7 +131,7 @@ pub mod inner {
 }
 
 /// Where flechtwerk has another name.
-mod renamed {
+pub mod renamed {
     extern crate flechtwerk as fw;
 
     use fw::{Record, codec::Utf8};

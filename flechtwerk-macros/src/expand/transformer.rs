@@ -45,7 +45,7 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
         #visibility struct #name {}
         #(#cfgs)*
-        #[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
+        #[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated, non_camel_case_types, refining_impl_trait)]
         const _: () = {
             #generated
         };
