@@ -1,6 +1,6 @@
 //! The public face: stages as plain functions, topics, outputs, all that a user may write.
 #![deny(warnings)]
-#![allow(missing_docs)]
+#![allow(missing_docs, unreachable_pub)]
 
 use std::future::Future;
 use std::pin::pin;

@@ -149,7 +149,7 @@ fn offset_out_of_range() {
             "the committed offset {offset} of {words}/0 lies outside of the partition, which holds {low} to {high}"
         )
     };
-    let mut stops = |text: &str| {
+    let stops = |text: &str| {
         let mut instance = job.rig.start();
         assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
         assert!(instance.log().contains(text), "{text:?} in:\n{}", instance.log());
