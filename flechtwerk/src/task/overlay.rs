@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::format::ChangelogRecord;
@@ -52,25 +53,27 @@ impl Layer {
     }
 
     fn set(&mut self, key: Bytes, before: Option<Bytes>, now: Option<Bytes>) {
+        let Layer { changes, before: befores, index, hasher, bytes } = self;
         let size = now.as_ref().map_or(0, Bytes::len);
-        if let Some(place) = self.place(&key) {
-            let value = &mut self.changes[place].value;
-            self.bytes += size;
-            self.bytes -= value.as_ref().map_or(0, Bytes::len);
-            *value = now;
-            return;
+        let entry = index.entry(
+            hasher.hash_one(&key[..]),
+            |place| changes[*place as usize].key == key,
+            |place| hasher.hash_one(&changes[*place as usize].key[..]),
+        );
+        match entry {
+            Entry::Occupied(place) => {
+                let value = &mut changes[*place.get() as usize].value;
+                *bytes += size;
+                *bytes -= value.as_ref().map_or(0, Bytes::len);
+                *value = now;
+            }
+            Entry::Vacant(place) => {
+                place.insert(changes.len() as u32);
+                *bytes += key.len() + size;
+                changes.push(ChangelogRecord { key, value: now });
+                befores.push(before);
+            }
         }
-        self.bytes += key.len() + size;
-        self.changes.push(ChangelogRecord { key, value: now });
-        self.before.push(before);
-        self.enter(self.changes.len() - 1);
-    }
-
-    fn enter(&mut self, place: usize) {
-        let Layer { changes, index, hasher, .. } = self;
-        let hash = |place: &u32| hasher.hash_one(&changes[*place as usize].key[..]);
-        let place = place as u32;
-        index.insert_unique(hash(&place), place, hash);
     }
 
     /// Drops the changes that are none, and what is needed to know them.
@@ -80,9 +83,11 @@ impl Layer {
         let count = self.changes.len();
         self.changes.retain(|change| before.next().is_some_and(|before| before != change.value));
         if self.changes.len() < count {
-            self.index.clear();
-            for place in 0..self.changes.len() {
-                self.enter(place);
+            let Layer { changes, index, hasher, .. } = self;
+            let hash = |place: &u32| hasher.hash_one(&changes[*place as usize].key[..]);
+            index.clear();
+            for place in 0..changes.len() as u32 {
+                index.insert_unique(hash(&place), place, hash);
             }
         }
     }
