@@ -14,8 +14,6 @@ pub(crate) struct ChangelogRecord {
     pub(crate) key: Bytes,
     /// `None` is a delete.
     pub(crate) value: Option<Bytes>,
-    /// Of the last input record that made the change, in milliseconds since the epoch. A store has no use for it.
-    pub(crate) timestamp: i64,
 }
 
 /// What an entry of a changelog is about: the first byte of its key.

@@ -178,23 +178,23 @@ impl Producer for KafkaProducer {
         changes: &[ChangelogRecord],
     ) -> Result<(), BrokerError> {
         self.topic(topic)?;
-        let mut from = 0;
-        loop {
+        let mut pending: Vec<usize> = (0..changes.len()).collect();
+        while !pending.is_empty() {
             let Some(native) = self.topics.get(topic) else { return Ok(()) };
-            let queued = self.handle.produce_changes(native, partition, changes, from);
-            let Err((index, error)) = queued else { return Ok(()) };
-            if error.code == code::LOCAL_QUEUE_FULL {
-                from = index;
-                self.make_room();
-                continue;
+            let queued = self.handle.produce_changes(native, partition, changes, &mut pending);
+            if let Err((index, error)) = queued {
+                let size = changes.get(index).map_or(0, |change| {
+                    change.key.len() + change.value.as_ref().map_or(0, bytes::Bytes::len)
+                });
+                let refused = Delivery { code: error.code, tag: 0, topic: topic.to_string(), size };
+                self.drain();
+                return Err(self.cause(record_error(&refused, error.text, &self.handle)));
             }
-            let size = changes
-                .get(index)
-                .map_or(0, |change| change.key.len() + change.value.as_ref().map_or(0, bytes::Bytes::len));
-            let refused = Delivery { code: error.code, tag: 0, topic: topic.to_string(), size };
-            self.drain();
-            return Err(self.cause(record_error(&refused, error.text, &self.handle)));
+            if !pending.is_empty() {
+                self.make_room();
+            }
         }
+        Ok(())
     }
 
     fn send_offsets(

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 use crate::task::{BatchId, Layer};
 
@@ -11,7 +10,7 @@ use crate::task::{BatchId, Layer};
 pub(super) struct ClosedBatch {
     pub(super) id: BatchId,
     pub(super) outputs: Outputs,
-    pub(super) writes: Vec<ChangelogRecord>,
+    /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
 }

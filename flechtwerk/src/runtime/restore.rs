@@ -120,7 +120,7 @@ fn change(
             )));
         }
     }
-    Ok(ChangelogRecord { key, value: record.value, timestamp: record.timestamp })
+    Ok(ChangelogRecord { key, value: record.value })
 }
 
 /// Lets a thread wait until a queue has something.

@@ -409,8 +409,7 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    let timestamp = round.records[bucket.records.end - 1].timestamp;
-                    self.overlay.change(key, bucket.state, bucket.change, timestamp);
+                    self.overlay.change(key, bucket.state, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
@@ -479,8 +478,7 @@ impl Task {
         self.closed.push_back(Arc::new(ClosedBatch {
             id,
             outputs: building.outputs,
-            writes: if self.context.changelog.is_some() { layer.writes() } else { Vec::new() },
-            layer,
+            layer: Arc::new(layer),
             records: building.records,
         }));
         self.moved = None;

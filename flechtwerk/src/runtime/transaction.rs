@@ -21,7 +21,7 @@ const ABORT_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Transaction<'a> {
     pub(super) partition: i32,
     pub(super) outputs: &'a Outputs,
-    pub(super) writes: &'a [ChangelogRecord],
+    pub(super) changes: &'a [ChangelogRecord],
     pub(super) positions: &'a [i64],
     pub(super) stamp: &'a Stamp,
 }
@@ -82,9 +82,9 @@ fn attempt(
     repeat(cancel, until, || producer.send_offsets(&offsets, &*context.group, COMMIT_SLICE * 5))?;
     producer.produce(transaction.outputs, &context.names.outputs)?;
     if let Some(changelog) = &context.changelog
-        && !transaction.writes.is_empty()
+        && !transaction.changes.is_empty()
     {
-        producer.produce_changelog(&changelog.topic, transaction.partition, transaction.writes)?;
+        producer.produce_changelog(&changelog.topic, transaction.partition, transaction.changes)?;
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {

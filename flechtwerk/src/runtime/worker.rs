@@ -341,8 +341,13 @@ impl Thread {
             self.report(Event::Sent { id: batch.id, outcome });
             return Ok(());
         };
-        let transaction =
-            Transaction { partition, outputs: &batch.outputs, writes: &batch.writes, positions, stamp };
+        let transaction = Transaction {
+            partition,
+            outputs: &batch.outputs,
+            changes: batch.layer.changes(),
+            positions,
+            stamp,
+        };
         let began = Instant::now();
         let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
         self.check_duration(&outcome, began.elapsed(), batch.records)?;
@@ -402,7 +407,7 @@ impl Thread {
     /// The local store is written only now that the commit is known to have succeeded (S3.4).
     fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<(), Failure> {
         if let Some(store) = &self.store {
-            if let Err(error) = store.apply(&batch.writes, &stamp.to_string()) {
+            if let Err(error) = store.apply(batch.layer.changes(), &stamp.to_string()) {
                 return self.store_failed(&error);
             }
             let (stage, size) = (self.context.info.name, store.size());

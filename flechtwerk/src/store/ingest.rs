@@ -24,7 +24,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Adds records; true if it is time to [`write`](Self::write) them.
     pub(super) fn add(&mut self, changes: &[ChangelogRecord]) -> bool {
-        for ChangelogRecord { key, value, .. } in changes {
+        for ChangelogRecord { key, value } in changes {
             self.bytes +=
                 size_of::<(Bytes, Option<Bytes>)>() + key.len() + value.as_ref().map_or(0, Bytes::len);
             self.changes.push((key.clone(), value.clone()));

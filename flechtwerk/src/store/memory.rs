@@ -53,7 +53,7 @@ struct Inner {
 
 impl Inner {
     fn change(&mut self, changes: &[ChangelogRecord]) {
-        for ChangelogRecord { key, value, .. } in changes {
+        for ChangelogRecord { key, value } in changes {
             let (added, removed) = match (self.entries.entry_ref(&key[..]), value) {
                 (EntryRef::Occupied(mut entry), Some(value)) => {
                     let old = entry.get_mut();

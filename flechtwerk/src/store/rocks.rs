@@ -262,10 +262,10 @@ impl Store for RocksStore {
         self.check_keys(changes)?;
         let size = changes
             .iter()
-            .map(|ChangelogRecord { key, value, .. }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
+            .map(|ChangelogRecord { key, value }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
         let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
         for at in in_key_order(changes.len(), |at| &changes[at].key) {
-            let ChangelogRecord { key, value, .. } = &changes[at];
+            let ChangelogRecord { key, value } = &changes[at];
             match value {
                 Some(value) => batch.put(key, value),
                 None => batch.delete(key),

@@ -20,15 +20,11 @@ pub(super) fn id(application_id: &str, partition: i32) -> StoreId {
 
 /// A put of an entry of kind state.
 pub(super) fn put(key: &str, value: &str) -> ChangelogRecord {
-    ChangelogRecord {
-        key: state_key(key).into(),
-        value: Some(Bytes::copy_from_slice(value.as_bytes())),
-        timestamp: 0,
-    }
+    ChangelogRecord { key: state_key(key).into(), value: Some(Bytes::copy_from_slice(value.as_bytes())) }
 }
 
 fn delete(key: &str) -> ChangelogRecord {
-    ChangelogRecord { key: state_key(key).into(), value: None, timestamp: 0 }
+    ChangelogRecord { key: state_key(key).into(), value: None }
 }
 
 fn state_key(key: &str) -> Vec<u8> {
@@ -280,7 +276,7 @@ fn agrees_with_a_map(open: Open<'_>) {
                         Some(value) => model.insert(key.clone(), value.clone()),
                         None => model.remove(&key),
                     };
-                    ChangelogRecord { key: key.into(), value: value.map(Bytes::from), timestamp: 0 }
+                    ChangelogRecord { key: key.into(), value: value.map(Bytes::from) }
                 });
                 changes.collect()
             };

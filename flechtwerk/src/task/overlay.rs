@@ -1,52 +1,95 @@
 //! The states that are newer than the store: those of the batch being built, and those of the batch that is
 //! still committing (S2.5). The store holds only what is known to be committed (S3.4).
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hashbrown::HashMap;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::format::ChangelogRecord;
 use crate::glue::StateChange;
 
-/// One state, as far as a batch has touched it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Touched {
-    /// Before the batch.
-    before: Option<Bytes>,
-    now: Option<Bytes>,
-    /// Of the last record that changed it, in milliseconds.
-    timestamp: i64,
-}
-
-/// The changes of one batch, by changelog key.
-#[derive(Clone, Debug, Default)]
+/// The changes of one batch, by changelog key. They lie in one list, as they go to the changelog and the store;
+/// the index only names their places.
+#[derive(Debug, Default)]
 pub(crate) struct Layer {
-    states: HashMap<Bytes, Touched>,
+    changes: Vec<ChangelogRecord>,
+    /// The state before the batch, for each change; empty once the batch is closed.
+    before: Vec<Option<Bytes>>,
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     bytes: usize,
 }
 
 impl Layer {
+    fn with_capacity(changes: usize) -> Layer {
+        Layer {
+            changes: Vec::with_capacity(changes),
+            before: Vec::with_capacity(changes),
+            index: HashTable::with_capacity(changes),
+            ..Layer::default()
+        }
+    }
+
     /// Bytes of keys and new values.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The final writes: one for each key, none where the state is what it was before the batch.
-    pub(crate) fn writes(&self) -> Vec<ChangelogRecord> {
-        self.states
-            .iter()
-            .filter(|(_, touched)| touched.before != touched.now)
-            .map(|(key, touched)| ChangelogRecord {
-                key: key.clone(),
-                value: touched.now.clone(),
-                timestamp: touched.timestamp,
-            })
-            .collect()
+    /// The final writes of a closed batch: one for each key, none where the state is what it was before.
+    pub(crate) fn changes(&self) -> &[ChangelogRecord] {
+        &self.changes
+    }
+
+    fn place(&self, key: &[u8]) -> Option<usize> {
+        let hash = self.hasher.hash_one(key);
+        self.index.find(hash, |place| self.changes[*place as usize].key == key).map(|place| *place as usize)
     }
 
     fn get(&self, key: &[u8]) -> Option<&Option<Bytes>> {
-        self.states.get(key).map(|touched| &touched.now)
+        self.place(key).map(|place| &self.changes[place].value)
+    }
+
+    fn set(&mut self, key: Bytes, before: Option<Bytes>, now: Option<Bytes>) {
+        let Layer { changes, before: befores, index, hasher, bytes } = self;
+        let size = now.as_ref().map_or(0, Bytes::len);
+        let entry = index.entry(
+            hasher.hash_one(&key[..]),
+            |place| changes[*place as usize].key == key,
+            |place| hasher.hash_one(&changes[*place as usize].key[..]),
+        );
+        match entry {
+            Entry::Occupied(place) => {
+                let value = &mut changes[*place.get() as usize].value;
+                *bytes += size;
+                *bytes -= value.as_ref().map_or(0, Bytes::len);
+                *value = now;
+            }
+            Entry::Vacant(place) => {
+                place.insert(changes.len() as u32);
+                *bytes += key.len() + size;
+                changes.push(ChangelogRecord { key, value: now });
+                befores.push(before);
+            }
+        }
+    }
+
+    /// Drops the changes that are none, and what is needed to know them.
+    fn close(&mut self) {
+        let before = std::mem::take(&mut self.before);
+        let mut before = before.into_iter();
+        let count = self.changes.len();
+        self.changes.retain(|change| before.next().is_some_and(|before| before != change.value));
+        if self.changes.len() < count {
+            let Layer { changes, index, hasher, .. } = self;
+            let hash = |place: &u32| hasher.hash_one(&changes[*place as usize].key[..]);
+            index.clear();
+            for place in 0..changes.len() as u32 {
+                index.insert_unique(hash(&place), place, hash);
+            }
+        }
     }
 }
 
@@ -64,24 +107,11 @@ impl Overlay {
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.
-    pub(crate) fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange, timestamp: i64) {
-        let now = match change {
-            StateChange::Unchanged => return,
-            StateChange::Set(bytes) => Some(bytes),
-            StateChange::Deleted => None,
-        };
-        let size = now.as_ref().map_or(0, Bytes::len);
-        match self.building.states.get_mut(&key) {
-            Some(touched) => {
-                self.building.bytes += size;
-                self.building.bytes -= touched.now.as_ref().map_or(0, Bytes::len);
-                touched.now = now;
-                touched.timestamp = timestamp;
-            }
-            None => {
-                self.building.bytes += key.len() + size;
-                self.building.states.insert(key, Touched { before: state, now, timestamp });
-            }
+    pub(crate) fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange) {
+        match change {
+            StateChange::Unchanged => {}
+            StateChange::Set(bytes) => self.building.set(key, state, Some(bytes)),
+            StateChange::Deleted => self.building.set(key, state, None),
         }
     }
 
@@ -90,13 +120,13 @@ impl Overlay {
         self.building.bytes()
     }
 
-    /// Closes the batch being built. Its layer stays visible until [`Overlay::applied`].
-    ///
-    /// The caller closes the next batch only after the one before it is applied, or holds the layer back.
-    pub(crate) fn close(&mut self) -> Arc<Layer> {
-        // The next batch will hardly be larger, and growing a map step by step moves everything in it each time.
-        let states = HashMap::with_capacity(self.building.states.len());
-        Arc::new(std::mem::replace(&mut self.building, Layer { states, bytes: 0 }))
+    /// Closes the batch being built, and forgets it until [`Overlay::committing`]: nothing is computed before.
+    pub(crate) fn close(&mut self) -> Layer {
+        // The next batch will hardly be larger, and growing step by step moves everything each time.
+        let next = Layer::with_capacity(self.building.changes.len());
+        let mut layer = std::mem::replace(&mut self.building, next);
+        layer.close();
+        layer
     }
 
     /// A closed batch is being committed from here on.
@@ -127,54 +157,60 @@ mod tests {
         StateChange::Set(bytes(text))
     }
 
+    fn written(layer: &Layer) -> Vec<(&[u8], Option<&[u8]>)> {
+        layer.changes().iter().map(|change| (&change.key[..], change.value.as_deref())).collect()
+    }
+
     #[test]
     fn a_state_that_ends_as_it_began_is_not_written() {
         let mut overlay = Overlay::default();
-        overlay.change(bytes("k"), Some(bytes("1")), set("2"), 1);
-        overlay.change(bytes("k"), Some(bytes("2")), set("1"), 2);
+        overlay.change(bytes("k"), Some(bytes("1")), set("2"));
+        overlay.change(bytes("other"), None, set("5"));
+        overlay.change(bytes("k"), Some(bytes("2")), set("1"));
         assert_eq!(overlay.get(b"k"), Some(Some(bytes("1"))));
-        assert_eq!(overlay.close().writes(), []);
+        let layer = overlay.close();
+        assert_eq!(written(&layer), [(&b"other"[..], Some(&b"5"[..]))]);
+        overlay.committing(Arc::new(layer));
+        assert_eq!(overlay.get(b"other"), Some(Some(bytes("5"))), "the places moved");
+        assert_eq!(overlay.get(b"k"), None, "the store has it");
     }
 
     #[test]
     fn a_delete_writes_a_tombstone_and_nothing_where_there_was_no_entry() {
         let mut overlay = Overlay::default();
-        overlay.change(bytes("had"), Some(bytes("1")), StateChange::Deleted, 3);
-        overlay.change(bytes("new"), None, set("1"), 4);
-        overlay.change(bytes("new"), Some(bytes("1")), StateChange::Deleted, 5);
-        let writes = overlay.close().writes();
-        assert_eq!(writes, [ChangelogRecord { key: bytes("had"), value: None, timestamp: 3 }]);
+        overlay.change(bytes("had"), Some(bytes("1")), StateChange::Deleted);
+        overlay.change(bytes("new"), None, set("1"));
+        overlay.change(bytes("new"), Some(bytes("1")), StateChange::Deleted);
+        assert_eq!(written(&overlay.close()), [(&b"had"[..], None)]);
     }
 
     #[test]
     fn one_final_write_for_each_key() {
         let mut overlay = Overlay::default();
-        overlay.change(bytes("k"), None, set("1"), 1);
-        overlay.change(bytes("k"), Some(bytes("1")), set("2"), 2);
-        let writes = overlay.close().writes();
-        assert_eq!(writes, [ChangelogRecord { key: bytes("k"), value: Some(bytes("2")), timestamp: 2 }]);
+        overlay.change(bytes("k"), None, set("1"));
+        overlay.change(bytes("k"), Some(bytes("1")), set("2"));
+        assert_eq!(written(&overlay.close()), [(&b"k"[..], Some(&b"2"[..]))]);
     }
 
     #[test]
     fn unchanged_refers_to_the_batch_that_is_still_committing() {
         let mut overlay = Overlay::default();
-        overlay.change(bytes("k"), None, set("1"), 1);
+        overlay.change(bytes("k"), None, set("1"));
         let first = overlay.close();
-        overlay.committing(first);
-        // The store has no entry yet; the next batch sees 1 all the same, and writing 1 again is no change.
+        overlay.committing(Arc::new(first));
+        // The store has no entry yet; the next batch sees 1 all the same, and deleting it is a change.
         assert_eq!(overlay.get(b"k"), Some(Some(bytes("1"))));
-        overlay.change(bytes("k"), Some(bytes("1")), StateChange::Deleted, 2);
+        overlay.change(bytes("k"), Some(bytes("1")), StateChange::Deleted);
         assert_eq!(overlay.get(b"k"), Some(None));
         overlay.applied();
-        let writes = overlay.close().writes();
-        assert_eq!(writes, [ChangelogRecord { key: bytes("k"), value: None, timestamp: 2 }]);
+        assert_eq!(written(&overlay.close()), [(&b"k"[..], None)]);
     }
 
     #[test]
     fn bytes_follow_the_last_value_of_each_key() {
         let mut overlay = Overlay::default();
-        overlay.change(bytes("key"), None, set("12345"), 1);
-        overlay.change(bytes("key"), Some(bytes("12345")), set("1"), 2);
+        overlay.change(bytes("key"), None, set("12345"));
+        overlay.change(bytes("key"), Some(bytes("12345")), set("1"));
         assert_eq!(overlay.building_bytes(), 4);
         overlay.discard();
         assert_eq!(overlay.building_bytes(), 0);

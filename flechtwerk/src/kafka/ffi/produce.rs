@@ -1,7 +1,7 @@
 //! Queues records for sending.
 //!
-//! Changelog records go the same way as outputs: `rd_kafka_produce_batch` carries no timestamps, and no longer
-//! pays where the topic's handle is given and the arguments are made once.
+//! Changelog records go in one call: they are many, and need neither timestamp nor header nor partitioner. Outputs
+//! need them, and go one by one.
 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -148,30 +148,58 @@ impl Handle {
         Ok(())
     }
 
-    /// Queues changelog records from `from` on, all to one partition, with the tag 0.
+    /// Queues the changelog records with these indices, all to one partition, with the tag 0. Those that the
+    /// queue had no room for stay in `pending`: there is one record for each key, so that their order is free.
     ///
-    /// Answers the first record that was not queued and why.
+    /// Answers a record that was refused for another reason, and why.
     pub(crate) fn produce_changes(
         &self,
         topic: &Topic,
         partition: i32,
         changes: &[ChangelogRecord],
-        from: usize,
+        pending: &mut Vec<usize>,
     ) -> Result<(), (usize, NativeError)> {
-        let mut call = Call::new();
-        for (index, change) in changes.iter().enumerate().skip(from) {
-            let parts = Parts {
-                topic,
-                partition,
-                key: Some(&change.key),
-                value: change.value.as_deref(),
-                timestamp: change.timestamp,
-                headers: None,
-                tag: 0,
-            };
-            call.produce(self, &parts).map_err(|error| (index, error))?;
+        debug_assert!(std::ptr::eq(&*topic.handle, self), "a topic of another client");
+        // SAFETY: all fields of a message are integers, pointers or an enum with zero in it.
+        let empty: rd::rd_kafka_message_t = unsafe { std::mem::zeroed() };
+        let mut messages: Vec<rd::rd_kafka_message_t> = pending
+            .iter()
+            .map(|index| {
+                let change = &changes[*index];
+                let value = part(change.value.as_deref());
+                rd::rd_kafka_message_t {
+                    key: void(&change.key),
+                    key_len: change.key.len(),
+                    payload: value.ptr,
+                    len: value.size,
+                    ..empty
+                }
+            })
+            .collect();
+        let count = std::ffi::c_int::try_from(messages.len()).unwrap_or(std::ffi::c_int::MAX);
+        // SAFETY: keys and values live through the call, which copies them; `count` messages stand there.
+        let queued = unsafe {
+            let flags = rd::RD_KAFKA_MSG_F_COPY;
+            rd::rd_kafka_produce_batch(topic.topic, partition, flags, messages.as_mut_ptr(), count)
+        };
+        if usize::try_from(queued).is_ok_and(|queued| queued == messages.len()) {
+            pending.clear();
+            return Ok(());
         }
-        Ok(())
+        let mut refused = None;
+        let mut of = messages.iter().zip(pending.to_vec());
+        pending.retain(|_| {
+            let Some((message, index)) = of.next() else { return true };
+            match message.err as i32 {
+                code::NO_ERROR => false,
+                code::LOCAL_QUEUE_FULL => true,
+                number => {
+                    refused.get_or_insert_with(|| (index, NativeError::new(number, error::describe(number))));
+                    true
+                }
+            }
+        });
+        refused.map_or(Ok(()), Err)
     }
 }
 
