@@ -13,6 +13,9 @@ mod model;
 mod names;
 mod spans;
 
+#[cfg(test)]
+mod snapshots;
+
 use proc_macro::TokenStream;
 
 /// Makes a unit struct a topic.

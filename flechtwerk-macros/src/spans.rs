@@ -116,7 +116,7 @@ mod tests {
         for text in [
             "Record<Words>",
             "&mut State<Count>",
-            "&'a [u8; 4]",
+            "&'a u8",
             "word: Record<a::b::Words>",
             "Json<Vec<(u8, String)>>",
             "a::B<dyn C + D>",

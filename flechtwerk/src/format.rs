@@ -5,8 +5,18 @@
 //! the codec's bytes; a null value is a delete. Decoding is strict, so that each value has exactly one encoding:
 //! equal states are equal bytes.
 
-#[cfg(test)]
 use bytes::Bytes;
+
+/// One record of a changelog, or one change of a store: the same bytes in both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangelogRecord {
+    /// Kind byte and key.
+    pub(crate) key: Bytes,
+    /// `None` is a delete.
+    pub(crate) value: Option<Bytes>,
+    /// Of the last input record that made the change, in milliseconds since the epoch. A store has no use for it.
+    pub(crate) timestamp: i64,
+}
 
 /// What an entry of a changelog is about: the first byte of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

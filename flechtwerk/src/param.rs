@@ -1,6 +1,6 @@
 //! What a stage's parameters after the input may be.
 
-use crate::glue::{Closing, DeclaredAs, Holds, NoState, Opening, Part, RawRecord, StateInfo, Trouble};
+use crate::glue::{Closing, DeclaredAs, Holds, NoState, Opening, Part, RawRecord, StateInfo, Trouble, Visit};
 use crate::out::Out;
 use crate::state::{State, StateValue};
 use crate::topic::Topic;
@@ -85,11 +85,7 @@ pub trait SlotParts: Send + 'static {
     where
         Self: Sized;
     #[doc(hidden)]
-    fn begin(&mut self, record: &RawRecord);
-    #[doc(hidden)]
-    fn check(&mut self) -> Result<usize, Trouble>;
-    #[doc(hidden)]
-    fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble>;
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Result<(), Trouble>;
 }
 
 /// One part: a state or an output.
@@ -126,7 +122,7 @@ impl<S: StateValue> SlotPart for State<S> {
     }
 
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        *closing.change = self.change(closing.stored, closing.scratch)?;
+        *closing.change = self.change(closing.stored, closing.scratch, closing.states)?;
         Ok(())
     }
 }
@@ -164,16 +160,13 @@ impl<P: SlotPart> SlotParts for P {
         P::open(opening)
     }
 
-    fn begin(&mut self, record: &RawRecord) {
-        P::begin(self, record);
-    }
-
-    fn check(&mut self) -> Result<usize, Trouble> {
-        P::check(self)
-    }
-
-    fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        P::close(self, closing)
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Result<(), Trouble> {
+        match visit {
+            Visit::Begin(record) => self.begin(record),
+            Visit::Check(bytes) => **bytes += self.check()?,
+            Visit::Close(closing) => self.close(closing)?,
+        }
+        Ok(())
     }
 }
 
@@ -211,16 +204,8 @@ macro_rules! tuples {
                 Ok(($($part::open(opening)?,)*))
             }
 
-            fn begin(&mut self, record: &RawRecord) {
-                $( self.$n.begin(record); )*
-            }
-
-            fn check(&mut self) -> Result<usize, Trouble> {
-                Ok(0 $( + self.$n.check()? )*)
-            }
-
-            fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-                $( self.$n.close(closing)?; )*
+            fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Result<(), Trouble> {
+                $( SlotParts::visit(&mut self.$n, visit)?; )*
                 Ok(())
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -137,16 +137,20 @@ impl<S> fmt::Debug for State<S> {
     }
 }
 
+/// New states of a round share buffers of this size, since an allocation for each costs as much as encoding it.
+const STATES_CHUNK: usize = 16 << 10;
+
 impl<S: StateValue> State<S> {
     pub(crate) fn load(stored: Option<&Bytes>) -> Result<Self, Trouble> {
         Ok(State { value: stored.map(|bytes| decode(bytes)).transpose()?, dirty: false })
     }
 
-    /// What became of it; `scratch` is a buffer to encode into.
+    /// What became of it; `scratch` is a buffer to encode into, `states` holds what is new.
     pub(crate) fn change(
         &self,
         stored: Option<&Bytes>,
         scratch: &mut Vec<u8>,
+        states: &mut BytesMut,
     ) -> Result<StateChange, Trouble> {
         if !self.dirty {
             return Ok(StateChange::Unchanged);
@@ -160,7 +164,11 @@ impl<S: StateValue> State<S> {
                 if stored.is_some_and(|stored| *stored == *scratch) {
                     return Ok(StateChange::Unchanged);
                 }
-                Ok(StateChange::Set(Bytes::copy_from_slice(scratch)))
+                if states.capacity() < scratch.len() {
+                    states.reserve(scratch.len().max(STATES_CHUNK));
+                }
+                states.extend_from_slice(scratch);
+                Ok(StateChange::Set(states.split().freeze()))
             }
         }
     }
@@ -235,7 +243,10 @@ mod tests {
         let state = State::<u64>::load(Some(&bytes)).unwrap();
         let mut scratch = Vec::new();
         assert_eq!(*state, Some(7));
-        assert_eq!(state.change(Some(&bytes), &mut scratch).unwrap(), StateChange::Unchanged);
+        assert_eq!(
+            state.change(Some(&bytes), &mut scratch, &mut BytesMut::new()).unwrap(),
+            StateChange::Unchanged
+        );
         assert!(scratch.is_empty());
     }
 
@@ -245,12 +256,21 @@ mod tests {
         let mut scratch = Vec::new();
         let mut state = State::<u64>::load(Some(&before)).unwrap();
         *state.get_or_insert_default() += 1;
-        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Set(stored(&8u64)));
+        assert_eq!(
+            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
+            StateChange::Set(stored(&8u64))
+        );
         *state.get_or_insert_default() -= 1;
-        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Unchanged);
+        assert_eq!(
+            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
+            StateChange::Unchanged
+        );
         state.clear();
-        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Deleted);
-        assert_eq!(state.change(None, &mut scratch).unwrap(), StateChange::Unchanged);
+        assert_eq!(
+            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
+            StateChange::Deleted
+        );
+        assert_eq!(state.change(None, &mut scratch, &mut BytesMut::new()).unwrap(), StateChange::Unchanged);
     }
 
     #[test]
@@ -265,14 +285,17 @@ mod tests {
         let mut state = State::<Seen>::load(Some(&before)).unwrap();
         state.as_mut().unwrap().0.insert("x".into(), 1);
         state.as_mut().unwrap().0.remove("x");
-        assert_eq!(state.change(Some(&before), &mut Vec::new()).unwrap(), StateChange::Unchanged);
+        assert_eq!(
+            state.change(Some(&before), &mut Vec::new(), &mut BytesMut::new()).unwrap(),
+            StateChange::Unchanged
+        );
     }
 
     #[test]
     fn what_can_not_be_read_back_is_not_stored() {
         let mut state = State::<f64>::default();
         state.set(f64::NAN);
-        let (kind, _) = state.change(None, &mut Vec::new()).unwrap_err();
+        let (kind, _) = state.change(None, &mut Vec::new(), &mut BytesMut::new()).unwrap_err();
         assert!(matches!(kind, FailureKind::EncodeState));
     }
 }

@@ -16,7 +16,7 @@ pub trait Topic: Send + Sync + 'static {
     /// How values are written.
     type ValueCodec: Codec;
     /// The topic's name in Kafka, before any mapping at run time.
-    const NAME: &'static str;
+    const NAME: &'static str = Self::INFO.name;
     #[doc(hidden)]
     const INFO: &'static TopicInfo;
 }

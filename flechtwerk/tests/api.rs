@@ -1,6 +1,6 @@
 //! The public face: stages as plain functions, topics, outputs, all that a user may write.
 #![deny(warnings)]
-#![allow(missing_docs)]
+#![allow(missing_docs, unreachable_pub)]
 
 use std::future::Future;
 use std::pin::pin;
@@ -130,6 +130,36 @@ pub mod inner {
     }
 }
 
+/// Where flechtwerk has another name.
+mod renamed {
+    extern crate flechtwerk as fw;
+
+    use fw::{Record, codec::Utf8};
+
+    #[fw::topic("words-2", key = Utf8, value = Utf8, crate = self::fw)]
+    pub struct Words;
+
+    #[derive(fw::State, serde::Serialize, serde::Deserialize)]
+    #[state(crate = self::fw)]
+    pub struct Seen;
+
+    #[derive(fw::Input)]
+    #[input(crate = self::fw)]
+    pub enum Any {
+        Word(Record<Words>),
+    }
+
+    #[fw::transformer(inputs = [Words], state = Seen, crate = self::fw)]
+    pub async fn see(any: Any, seen: &mut fw::State<Seen>) -> fw::Result {
+        let Any::Word(word) = any;
+        seen.set(Seen);
+        drop(word);
+        Ok(())
+    }
+
+    fw::pipeline!(pub RENAMED = "renamed": [see]);
+}
+
 flechtwerk::pipeline!(
     /// All of it.
     pub ALL = "all": [
@@ -191,6 +221,11 @@ fn a_pipeline_knows_its_stages() {
     let raw = ALL.stages[4].info().inputs[0];
     assert_eq!((raw.id, raw.key_codec, raw.value_codec), ("api::Raw", "Nullable<Bytes>", "Bytes"));
     assert!(raw.key_nullable && !delays.inputs[0].key_nullable);
+}
+
+#[test]
+fn flechtwerk_may_have_another_name() {
+    assert_eq!(renamed::RENAMED.stages[0].info().name, "see");
 }
 
 #[test]

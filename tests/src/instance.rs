@@ -181,6 +181,18 @@ impl Instance {
             self.log().contains(text)
         });
     }
+
+    /// Waits until its consumer holds the records of a partition up to `offset` (needs `Case::log_fetches`).
+    #[track_caller]
+    pub fn wait_fetched(&self, topic: &str, partition: i32, offset: i64) {
+        let place = format!(" on {topic} [{partition}] fetch queue ");
+        wait_within(crate::DEADLINE, &format!("{topic}/{partition} is fetched up to {offset}"), || {
+            self.log().lines().filter(|line| line.contains(&place)).any(|line| {
+                let last = line.split("last_offset ").nth(1).and_then(|rest| rest.split(',').next());
+                last.and_then(|last| last.parse::<i64>().ok()).is_some_and(|last| last >= offset)
+            })
+        });
+    }
 }
 
 impl Drop for Instance {

@@ -240,8 +240,12 @@ pub fn read_all(kafka: &Kafka, topic: &str) -> Vec<Seen> {
 
 /// Commits offsets, with metadata, for a group without members.
 pub fn commit(kafka: &Kafka, group: &str, topic: &str, offsets: &[(i32, i64, &str)]) {
-    let consumer: BaseConsumer =
-        kafka.config().set("group.id", group).set("enable.auto.commit", "false").create().expect("a consumer");
+    let consumer: BaseConsumer = kafka
+        .config()
+        .set("group.id", group)
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
     let mut list = TopicPartitionList::new();
     for (partition, offset, metadata) in offsets {
         let mut one = list.add_partition(topic, *partition);

@@ -4,6 +4,7 @@
 //! The tests run real binaries against a real broker. They never sleep for luck: they wait for a condition, with
 //! a deadline, and say what was missing when it passes.
 
+pub mod case;
 pub mod cluster;
 pub mod instance;
 pub mod job;
@@ -12,8 +13,10 @@ pub mod observer;
 pub mod pipeline;
 pub mod probe;
 pub mod stages_operations;
+pub mod stages_state;
 pub mod wait;
 
+pub use case::{Case, STOP, Stamp};
 pub use cluster::Cluster;
 pub use instance::{Instance, Rig};
 pub use job::{Job, Load};

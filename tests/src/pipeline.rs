@@ -5,6 +5,8 @@ use std::time::Duration;
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::{stages_operations, stages_state};
+
 /// One word a record, its key; the value is anything.
 #[topic("words", key = Utf8, value = Utf8)]
 pub struct Words;
@@ -177,7 +179,11 @@ pub async fn place_output(word: Record<Words>, out: &mut Out<Joined>) -> flechtw
     Ok(())
 }
 
-flechtwerk::pipeline!(pub RIG = "rig": [
+flechtwerk::pipeline!(
+    /// Every stage that a test runs.
+    pub RIG = "rig": [
     count, obey, join, join_by_time, copy, tail, count_letters, place_output,
-    crate::stages_operations::aloud,
+    stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
+    stages_state::turn, stages_state::describe, stages_state::named,
+    stages_operations::aloud,
 ]);

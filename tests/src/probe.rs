@@ -60,7 +60,8 @@ impl Probe {
         let values = body.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
             let rest = series.strip_prefix(name)?;
-            (rest.is_empty() || rest.starts_with('{') && rest.contains(labels)).then(|| value.parse::<f64>().ok())?
+            (rest.is_empty() || rest.starts_with('{') && rest.contains(labels))
+                .then(|| value.parse::<f64>().ok())?
         });
         values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
     }

@@ -68,7 +68,8 @@ fn null_is_a_value_where_the_topic_says_so() {
     let job = Job::new(&Kafka::from_env(), RIG, "copy", 1);
     let bytes = |bytes: &[u8]| Some(bytes.to_vec());
     let records = [(None, None), (bytes(b""), bytes(b"")), (bytes(SECRET), None), (None, bytes(SECRET))];
-    let writes = records.clone().map(|(key, value)| Write { key, value, partition: Some(0), ..Write::default() });
+    let writes =
+        records.clone().map(|(key, value)| Write { key, value, partition: Some(0), ..Write::default() });
     job.kafka.write(job.topic("raw"), writes);
     let mut instance = job.rig.start();
     let copies = job.observe().wait(4);

@@ -173,9 +173,10 @@ impl Peek {
             return false;
         }
         std::thread::sleep(Duration::from_millis(150));
-        first.iter().zip(self.ends()).any(|(before, after)| {
-            before.0 < before.1 && before.0 == after.0 && after.0 < after.1
-        })
+        first
+            .iter()
+            .zip(self.ends())
+            .any(|(before, after)| before.0 < before.1 && before.0 == after.0 && after.0 < after.1)
     }
 }
 

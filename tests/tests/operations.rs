@@ -34,7 +34,9 @@ fn metrics_are_those_of_the_docs() {
 
     let (status, text) = probe.get("/metrics").expect("an answer");
     assert_eq!(status, 200);
-    let served = |name: &str| text.lines().any(|line| line.strip_prefix("# TYPE ").is_some_and(|rest| rest.starts_with(name)));
+    let served = |name: &str| {
+        text.lines().any(|line| line.strip_prefix("# TYPE ").is_some_and(|rest| rest.starts_with(name)))
+    };
     // These are counted where something goes wrong, and not before.
     let troubles = [
         "flechtwerk_aborts_total",
@@ -44,7 +46,8 @@ fn metrics_are_those_of_the_docs() {
         "flechtwerk_incomplete_tasks_total",
         "flechtwerk_restore_remaining_offsets",
     ];
-    let documented: Vec<&str> = METRICS.lines().filter_map(|line| line.strip_prefix("| `flechtwerk_")).collect();
+    let documented: Vec<&str> =
+        METRICS.lines().filter_map(|line| line.strip_prefix("| `flechtwerk_")).collect();
     assert!(documented.len() > 10, "the table of the docs");
     for line in documented {
         let name = format!("flechtwerk_{}", line.split('`').next().unwrap_or_default());
@@ -88,7 +91,8 @@ fn not_ready_before_all_tasks_run() {
 #[test]
 fn both_signals_commit_what_is_in_flight() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let job = Job::new(&Kafka::from_env(), RIG, "aloud", 1).with(|rig| rig.arg("--commit-interval", "1h"));
+        let job =
+            Job::new(&Kafka::from_env(), RIG, "aloud", 1).with(|rig| rig.arg("--commit-interval", "1h"));
         let mut instance = job.rig.start();
         wait_for_tasks(&instance, 1);
         // Whatever is written now waits for the end of the hour that the commit of the start has begun.
@@ -132,7 +136,8 @@ fn stops_under_load() {
 #[test]
 fn hung_function_ends_at_the_shutdown_timeout() {
     for value in ["hang", "block"] {
-        let job = Job::new(&Kafka::from_env(), RIG, "aloud", 2).with(|rig| rig.arg("--shutdown-timeout", "1s"));
+        let job =
+            Job::new(&Kafka::from_env(), RIG, "aloud", 2).with(|rig| rig.arg("--shutdown-timeout", "1s"));
         let mut instance = job.rig.start();
         wait_for_tasks(&instance, 2);
         job.write("words", 0, "a", &[value]);

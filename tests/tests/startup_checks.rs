@@ -51,7 +51,9 @@ fn three_faults_are_one_report() {
         }
         let mends = stderr.lines().filter(|line| line.trim_start().starts_with("mend ")).count();
         assert_eq!(mends, 3, "{stderr}");
-        for mend in ["topics create --partitions N", "--topic NAME=TOPIC", "--add-config cleanup.policy=compact"] {
+        for mend in
+            ["topics create --partitions N", "--topic NAME=TOPIC", "--add-config cleanup.policy=compact"]
+        {
             assert!(stderr.contains(mend), "{mend:?} in:\n{stderr}");
         }
     }
@@ -72,7 +74,8 @@ fn has_group(job: &Job) -> bool {
 fn missing_topics() {
     let job = Job::without_topics(&Kafka::from_env(), RIG, "count");
     let (words, counts) = (job.topic("words").to_owned(), job.topic("counts").to_owned());
-    let stderr = refuses(&job, &["2 problems", &words, &counts, "input of stage `count`", "output of stage `count`"]);
+    let stderr =
+        refuses(&job, &["2 problems", &words, &counts, "input of stage `count`", "output of stage `count`"]);
     assert_eq!(job.kafka.partitions(&job.changelog()), 0, "no changelog");
     assert!(!has_group(&job), "no group was joined");
 
@@ -108,7 +111,10 @@ fn outputs_are_created_on_request() {
 fn changelog_with_another_count() {
     let job = Job::new(&Kafka::from_env(), RIG, "count", 3);
     job.kafka.create_topic(&job.changelog(), 2, &[("cleanup.policy", "compact")]);
-    refuses(&job, &["1 problem ", "has 2 partitions", "input has 3", "needs a state migration", "reset --stage count"]);
+    refuses(
+        &job,
+        &["1 problem ", "has 2 partitions", "input has 3", "needs a state migration", "reset --stage count"],
+    );
     assert!(!has_group(&job), "no group was joined");
 }
 
@@ -139,9 +145,11 @@ fn offset_out_of_range() {
     let words = job.topic("words").to_owned();
     let stamp = job.committed("words")[&0].1.clone();
     let message = |offset: i64, low: i64, high: i64| {
-        format!("the committed offset {offset} of {words}/0 lies outside of the partition, which holds {low} to {high}")
+        format!(
+            "the committed offset {offset} of {words}/0 lies outside of the partition, which holds {low} to {high}"
+        )
     };
-    let mut stops = |text: &str| {
+    let stops = |text: &str| {
         let mut instance = job.rig.start();
         assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
         assert!(instance.log().contains(text), "{text:?} in:\n{}", instance.log());
@@ -167,7 +175,8 @@ fn records_deleted_while_stopped_below_the_position_do_not_matter() {
     job.write("words", 0, "a", &["x"]);
     job.wait_for_offset("words", 0, 4);
     assert_eq!(instance.terminate(STOP), 0, "a clean stop");
-    let counts: Vec<String> = read_all(&job.kafka, job.topic("counts")).iter().map(|one| one.value_text()).collect();
+    let counts: Vec<String> =
+        read_all(&job.kafka, job.topic("counts")).iter().map(|one| one.value_text()).collect();
     assert_eq!(counts, ["1", "2", "3", "4"]);
 }
 
@@ -210,8 +219,11 @@ fn new_input_starts_with_a_warning() {
 #[test]
 fn mapped_names_are_checked() {
     let job = Job::new(&Kafka::from_env(), RIG, "count", 1);
-    for (topic, text) in [("a b", "a b"), ("..", ".."), ("", "topic"), (job.topic("words"), job.topic("words"))] {
-        let job = Job::new(&job.kafka, RIG, "count", 1).with(|rig| rig.topic("joined", topic).topic("counts", topic));
+    for (topic, text) in
+        [("a b", "a b"), ("..", ".."), ("", "topic"), (job.topic("words"), job.topic("words"))]
+    {
+        let job = Job::new(&job.kafka, RIG, "count", 1)
+            .with(|rig| rig.topic("joined", topic).topic("counts", topic));
         let (status, _, stderr) = job.rig.run(&["run"]);
         assert_eq!(status, 2, "{stderr}");
         assert!(stderr.contains(text), "{stderr}");

@@ -50,7 +50,7 @@ pub(crate) fn input(item: TokenStream) -> TokenStream {
             #errors
             const _: () = {
                 impl #of_all #krate::glue::Accepts<__R> for #ident #types #clause {
-                    fn accept(_: &#krate::glue::RawRecord) -> ::core::result::Result<Self, #krate::glue::Trouble> {
+                    fn accept(_: &#krate::glue::RawRecord) -> #krate::glue::Tried<Self> {
                         #krate::glue::no_input()
                     }
                 }
@@ -138,7 +138,7 @@ fn variants(ident: &syn::Ident, declared: &DataEnum, krate: &Path, errors: &mut 
             type #given = #ty;
             #(#cfgs)*
             impl #krate::glue::Accepts<#given> for #ident {
-                fn accept(raw: &#krate::glue::RawRecord) -> ::core::result::Result<Self, #krate::glue::Trouble> {
+                fn accept(raw: &#krate::glue::RawRecord) -> #krate::glue::Tried<Self> {
                     <#record as #krate::glue::IsRecord>::accept(raw).map(#ident::#name)
                 }
             }

@@ -80,25 +80,21 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
     let Declared { attributes, visibility, ident, name, stages } = &declared;
     let mut entries = vec![];
     let mut listings = vec![];
-    let mut objects = vec![];
     let mut checks = vec![];
     for (n, entry) in stages.iter().enumerate() {
         let (cfgs, path) = (&entry.attributes, &entry.path);
         let span =
             path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
-        let (mut alias, listed) = (format_ident!("__S{n}"), format_ident!("__L{n}"));
+        let mut alias = format_ident!("__S{n}");
         alias.set_span(span);
-        let make = shown_at(quote!(#glue::listed), span);
-        let make = quote_spanned!(span=> #make::<#alias>());
+        let listed = shown_at(quote!(#glue::Listable), span);
+        let listed = quote_spanned!(span=> <#alias as #listed>::LISTED);
         entries.push(quote! {
             #(#cfgs)*
             #[allow(non_camel_case_types)]
             type #alias = #path;
-            #(#cfgs)*
-            const #listed: #glue::Listed = #make;
         });
         listings.push(quote!(#(#cfgs)* #glue::Entry { ordinal: #n, listed: #listed }));
-        objects.push(quote!(#(#cfgs)* #listed.stage));
         let check = shown_at(quote!(__TABLE.entry), span);
         let ordinal = quote_spanned!(span=> (#n));
         checks.push(quote!(#(#cfgs)* const _: () = #check #ordinal;));
@@ -110,10 +106,10 @@ pub(crate) fn pipeline(tokens: TokenStream) -> TokenStream {
             #errors
             #(#entries)*
             const __ENTRIES: &[#glue::Entry] = &[#(#listings),*];
-            const __TABLE: #glue::Table<#written> =
-                #glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
+            const __TABLE: &#glue::Table<#written> =
+                &#glue::check::<#written, { #glue::places(__ENTRIES) }>(#name, __ENTRIES);
             #(#checks)*
-            #glue::Pipeline { name: #name, stages: &[#(#objects),*] }
+            #glue::Pipeline { name: #name, stages: &#glue::stages::<{ __ENTRIES.len() }>(__ENTRIES) }
         };
     }
 }

@@ -16,17 +16,15 @@ pub(crate) fn state(item: TokenStream) -> TokenStream {
     };
     let mut errors = Errors::default();
     let args = derive_args(&declared.attrs, "state", &[("version", Kind::Number)], &mut errors);
-    let version = args.number("version").map_or(1, |number| match number.base10_parse::<u32>() {
-        Ok(version) if version > 0 => version,
+    let version = args.number("version").map(|number| match number.base10_parse::<u32>() {
+        Ok(version) if version > 0 => quote!(const VERSION: u32 = #version;),
         _ => {
+            let most = u32::MAX;
             errors.at(
                 number,
-                format!(
-                    "a version is a number from 1 to {}: raise it by one when the type changes",
-                    u32::MAX
-                ),
+                format!("a version is a number from 1 to {most}: raise it by one when the type changes"),
             );
-            1
+            TokenStream::new()
         }
     });
     if let Some(lifetime) = declared.generics.lifetimes().next() {
@@ -52,7 +50,7 @@ pub(crate) fn state(item: TokenStream) -> TokenStream {
         #errors
         const _: () = {
             #head {
-                const VERSION: u32 = #version;
+                #version
                 const NAME: &'static str = #name;
             }
         };

@@ -1,15 +1,15 @@
 //! `#[topic("name", key = Codec, value = Codec)]`.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Fields, ItemStruct, LitStr};
+use syn::{Fields, ItemStruct, LitStr, Type, parse_quote};
 
 use crate::args::{Args, Kind};
 use crate::errors::Errors;
 use crate::item::cfgs;
 use crate::names;
-use crate::spans::{call_shown_as, written};
+use crate::spans::written;
 
 const EXAMPLE: &str = "`#[topic(\"words\", key = Utf8, value = Utf8)]`";
 
@@ -48,22 +48,16 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
             errors.span(Span::call_site(), message);
         }
     }
-    // A codec that is missing or has a mistake is an error found above. As the value of the proof it makes the codec an
-    // error that rustc knows to be reported, so that nothing which uses it is an error as well.
-    let broken = (args.ty("key").is_none() || args.ty("value").is_none()).then(|| {
-        let error = errors.take_one();
-        quote!(const __BROKEN: usize = #error;)
-    });
-    let codec = |part: &str, proof: Ident| match args.ty(part) {
-        Some(ty) => {
-            let check = call_shown_as(ty, quote!(#krate::glue::codec), quote!(::<#ty>), quote!(()));
-            let check = quote!(const #proof: usize = #check;);
-            (check, quote!(<#ty as #krate::glue::CheckedBy<#proof>>::It), written(ty))
-        }
-        None => (TokenStream::new(), quote!(<() as #krate::glue::CheckedBy<__BROKEN>>::It), String::new()),
+    let unit: Type = parse_quote!(());
+    let (key, value) = (args.ty("key").unwrap_or(&unit), args.ty("value").unwrap_or(&unit));
+    // What is no codec is an error of this constant, once. The codecs pass only with the constant's value, so that for
+    // whatever uses the topic they are an error that rustc knows to be reported, and it says no more.
+    let proof = match (args.ty("key"), args.ty("value")) {
+        (Some(key), Some(value)) => quote!(#krate::glue::codecs::<#key, #value>()),
+        // Missing, or given with a mistake: an error found above.
+        _ => errors.take_one(),
     };
-    let (key_check, key, key_text) = codec("key", format_ident!("__KEY"));
-    let (value_check, value, value_text) = codec("value", format_ident!("__VALUE"));
+    let (key_text, value_text) = (written(key), written(value));
     let ident = &declared.ident;
     let id = ident.unraw().to_string();
     let cfgs = cfgs(&declared.attrs);
@@ -78,13 +72,10 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
         #errors_found
         #(#cfgs)*
         const _: () = {
-            #broken
-            #key_check
-            #value_check
+            type __Codecs = <(#key, #value) as #krate::glue::CheckedBy<{ #proof }>>::It;
             impl #of #krate::glue::Topic for #ident #types {
-                type KeyCodec = #key;
-                type ValueCodec = #value;
-                const NAME: &'static str = #name;
+                type KeyCodec = <__Codecs as #krate::glue::Pair>::First;
+                type ValueCodec = <__Codecs as #krate::glue::Pair>::Second;
                 const INFO: &'static #krate::glue::TopicInfo = &#krate::glue::TopicInfo {
                     name: #name,
                     id: concat!(module_path!(), "::", #id),

@@ -45,7 +45,7 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
         #visibility struct #name {}
         #(#cfgs)*
-        #[allow(clippy::all, private_interfaces, unused_variables)]
+        #[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
         const _: () = {
             #generated
         };
@@ -76,28 +76,17 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
         &text,
     );
     quote! {
-        impl #glue::Stage for #name {
+        struct __Stage;
+        impl #glue::Listable for #name {
+            const LISTED: #glue::Listed = #glue::listed::<__Stage>();
+        }
+        impl #glue::Stage for __Stage {
             const INFO: &'static #glue::StageInfo = #info;
             type Input = ();
+            type Topics = ();
             type Slots = ();
-            fn decode(_: &#glue::RawRecord) -> ::core::result::Result<(), #glue::Trouble> {
-                #glue::no_input()
-            }
-            fn key(raw: &#glue::RawRecord) -> ::core::result::Result<#glue::Bytes, #glue::Trouble> {
-                #glue::record_key(raw)
-            }
-            fn open(_: &mut #glue::Opening<'_>) -> ::core::result::Result<(), #glue::Trouble> {
-                ::core::result::Result::Ok(())
-            }
-            fn begin(_: &mut (), _: &#glue::RawRecord) {}
-            fn check(_: &mut ()) -> ::core::result::Result<usize, #glue::Trouble> {
-                ::core::result::Result::Ok(0)
-            }
-            fn close(_: &mut (), _: &mut #glue::Closing<'_>) -> ::core::result::Result<(), #glue::Trouble> {
-                ::core::result::Result::Ok(())
-            }
-            async fn call(_: (), _: &mut ()) -> ::core::result::Result<(), #glue::BoxError> {
-                ::core::result::Result::Ok(())
+            fn call(_: (), _: &mut ()) -> #glue::Ready {
+                #glue::ready()
             }
         }
     }
@@ -113,177 +102,137 @@ fn info(name: &str, glue: &TokenStream, rest: TokenStream, function: &str) -> To
     }
 }
 
-/// A parameter after the input: its type, and what was generated for it.
-struct Slot<'a> {
-    ty: &'a Type,
-    alias: Ident,
-    table: Ident,
-    field: Ident,
+/// `()` around all of `inner`, each in a pair with the rest: `(A, (B, ()))`.
+fn nested(inner: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
+    inner.rev().fold(quote!(()), |rest, first| quote!((#first, #rest)))
+}
+
+/// The name that stands for a topic in `inputs`, so that a topic which does not exist is named once.
+fn topic_alias(n: usize) -> Ident {
+    format_ident!("__T{n}")
 }
 
 fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream {
     let name = &function.signature.ident;
-    let function_text = name.unraw().to_string();
-    let slots: Vec<Slot<'_>> = stage
-        .slots
-        .iter()
-        .enumerate()
-        .map(|(n, ty)| Slot {
-            ty,
-            alias: format_ident!("__P{}", n + 1, span = name.span()),
-            table: format_ident!("__V{}", n + 1),
-            field: format_ident!("p{}", n + 1),
-        })
-        .collect();
-    let input_tables = input_tables(stage, name, glue);
-    let slot_tables = slot_tables(stage, &slots, glue);
-    let checks = checks(stage, &slots, glue);
-    let info = stage_info(stage, &function_text, glue);
-    let decode = (0..stage.inputs.len()).map(|n| {
-        let (table, n) = (format_ident!("__T{n}"), n as u16);
-        quote!(#n => (#table.decode)(raw)?,)
-    });
-    let key = key(stage, glue);
-    let call = call(stage, name, &slots, glue);
-    let input = alias_shown_as(&stage.input, glue, &format_ident!("__Input", span = name.span()));
-    let (fields, tables): (Vec<_>, Vec<_>) = slots.iter().map(|slot| (&slot.field, &slot.table)).unzip();
-    let types = slots.iter().map(|slot| alias_shown_as(slot.ty, glue, &slot.alias));
-    quote! {
-        #input_tables
-        #slot_tables
-        #checks
-        pub struct __Taken {
-            input: #input,
-        }
-        pub struct __Slots {
-            #(#fields: #types,)*
-        }
-        impl #glue::Stage for #name {
-            const INFO: &'static #glue::StageInfo = #info;
-            type Input = __Taken;
-            type Slots = __Slots;
-            fn decode(raw: &#glue::RawRecord) -> ::core::result::Result<__Taken, #glue::Trouble> {
-                let input = match raw.input {
-                    #(#decode)*
-                    _ => #glue::no_input()?,
-                };
-                ::core::result::Result::Ok(__Taken { input })
-            }
-            #key
-            fn open(opening: &mut #glue::Opening<'_>) -> ::core::result::Result<__Slots, #glue::Trouble> {
-                ::core::result::Result::Ok(__Slots {
-                    #(#fields: (#tables.open)(opening)?,)*
-                })
-            }
-            fn begin(slots: &mut __Slots, raw: &#glue::RawRecord) {
-                #((#tables.begin)(&mut slots.#fields, raw);)*
-            }
-            fn check(slots: &mut __Slots) -> ::core::result::Result<usize, #glue::Trouble> {
-                ::core::result::Result::Ok(0 #(+ (#tables.check)(&mut slots.#fields)?)*)
-            }
-            fn close(
-                slots: &mut __Slots,
-                closing: &mut #glue::Closing<'_>,
-            ) -> ::core::result::Result<(), #glue::Trouble> {
-                #((#tables.close)(&mut slots.#fields, closing)?;)*
-                ::core::result::Result::Ok(())
-            }
-            #call
-        }
-    }
-}
-
-/// The type of the input, and one table for each topic in `inputs`.
-fn input_tables(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
     // These are named at the function's name: what rustc suggests about an unknown type in the signature it then
     // suggests about them as well, takes all for one error, and shows it once.
-    let alias = format_ident!("__Input", span = name.span());
+    let input = format_ident!("__Input", span = name.span());
+    let checked = name;
     let ty = &stage.input;
-    let input = alias_shown_as(ty, glue, &alias);
-    // State belongs to the bytes of a key, so they must mean the same in all inputs.
-    let record_keys = stage.state.is_some() && stage.key.is_none();
-    let mut infos = vec![];
-    let mut tables = vec![];
-    for (n, topic) in stage.inputs.iter().enumerate() {
-        let table = format_ident!("__T{n}");
-        let like = match &stage.inputs[0] {
-            first if n > 0 && record_keys => quote!(#glue::KeyOf<#first>),
-            _ => quote!(#glue::AnyKey),
-        };
-        let topic_type = passed_shown_as(topic, quote!(#topic as #glue::CheckedBy<__CHECKED>), "It");
-        let make =
-            call_shown_as(topic, quote!(#glue::input), quote!(::<#input, #topic_type, #like>), quote!(()));
-        tables.push(quote!(const #table: #glue::InputVt<#alias> = #make;));
-        infos.push(quote!(#table.info));
-    }
-    let checked = format_ident!("__checked", span = name.span());
-    let check = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
+    let proof = call_shown_as(ty, quote!(#glue::input_type), quote!(::<#ty>), quote!(()));
+    let topic_aliases: Vec<_> = (0..stage.inputs.len()).map(topic_alias).collect();
+    let topic_types = &stage.inputs;
+    let topics = nested(topic_aliases.iter().map(|topic| quote!(#topic)));
+    let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
+    let returns = &stage.returns;
+    let checks = checks(stage, &input, glue);
+    let info = stage_info(stage, &name.unraw().to_string(), glue);
+    let key = key(stage, glue);
+    let call = call(stage, name, glue);
     quote! {
-        const fn #checked() -> usize {
-            #check
+        struct __Stage;
+        impl #glue::Listable for #name {
+            const LISTED: #glue::Listed = #glue::listed::<__Stage>();
         }
-        const __CHECKED: usize = #checked();
-        type #alias = <#ty as #glue::CheckedBy<__CHECKED>>::It;
-        #(#tables)*
-        const __INPUTS: &[&#glue::TopicInfo] = &[#(#infos),*];
+        const _: () = {
+            #(type #topic_aliases = #topic_types;)*
+            type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+            // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
+            // what is wrong is an error once. Errors name the alias, so it has the function's name.
+            type #checked = <(#input, #topics, #slots, #returns) as #glue::CheckedBy<{ #checks }>>::It;
+            impl #glue::Stage for __Stage {
+                const INFO: &'static #glue::StageInfo = #info;
+                type Input = <#checked as #glue::Checked>::Input;
+                type Topics = <#checked as #glue::Checked>::Topics;
+                type Slots = <#checked as #glue::Checked>::Slots;
+                #key
+                #call
+            }
+        };
     }
 }
 
-/// One table for each other parameter.
-fn slot_tables(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+/// The checks, as the contents of a block whose value is the proof; of those that only constants can tell, the first
+/// that fails is reported.
+fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
+    let shown_input = alias_shown_as(&stage.input, glue, input);
+    // State belongs to the bytes of a key, so they must mean the same in all inputs.
+    let record_keys = stage.state.is_some() && stage.key.is_none();
+    let inputs = stage.inputs.iter().enumerate().map(|(n, topic)| {
+        let (alias, first) = (topic_alias(n), topic_alias(0));
+        let like = match n {
+            1.. if record_keys => quote!(#glue::KeyOf<#first>),
+            _ => quote!(#glue::AnyKey),
+        };
+        let topic_type = passed_shown_as(topic, quote!(#alias as #glue::With<#input>), "It");
+        call_shown_as(topic, quote!(#glue::input), quote!(::<#shown_input, #topic_type, #like>), quote!(()))
+    });
     let declared = match &stage.state {
         Some(state) => quote!(#glue::Says<#state>),
         None => quote!(#glue::NoState),
     };
-    let tables = slots.iter().map(|slot| {
-        let Slot { ty, alias, table, .. } = slot;
-        let shown = alias_shown_as(ty, glue, alias);
-        let make = call_shown_as(ty, quote!(#glue::slot), quote!(::<#shown, #declared>), quote!(()));
-        quote! {
-            type #alias = #ty;
-            const #table: #glue::SlotVt<#alias> = #make;
-        }
-    });
-    let parts = slots.iter().map(|slot| &slot.table);
+    let slots = stage
+        .slots
+        .iter()
+        .map(|slot| call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot, #declared>), quote!(())));
+    let returns = &stage.returns;
+    let returned = call_shown_as(returns, quote!(#glue::returns), quote!(::<#returns>), quote!(()));
+    let (input_count, slot_count) = (stage.inputs.len(), stage.slots.len());
+    let calls = calls(stage, glue);
     quote! {
-        #(#tables)*
-        const __PARAMETERS: &[&[#glue::Part]] = &[#(#parts.parts),*];
-        const __PARTS: [#glue::Part; #glue::count_parts(__PARAMETERS)] = #glue::all_parts(__PARAMETERS);
+        let inputs: [#glue::InputCheck; #input_count] = [#(#inputs),*];
+        let slots: [&[#glue::Part]; #slot_count] = [#(#slots),*];
+        #(#calls;)*
+        #returned
     }
 }
 
-/// What only constants can tell.
-fn checks(stage: &Stage, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+/// Calls that fail where something is wrong with names or numbers.
+fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
     let mut calls = vec![];
+    let mut check = |subject: &Type, function: TokenStream, arguments: TokenStream| {
+        calls.push(call_shown_as(subject, quote!(#glue::#function), quote!(), arguments));
+    };
     let text = written(&stage.input);
-    let arguments = quote!((#text, __INPUTS, __T0.takes));
-    calls.push(call_shown_as(&stage.input, quote!(#glue::inputs_complete), quote!(), arguments));
+    check(&stage.input, quote!(inputs_complete), quote!((#text, &inputs)));
+    for (n, topic) in stage.inputs.iter().enumerate().skip(1) {
+        check(topic, quote!(input_once), quote!((&inputs, #n)));
+    }
     if let Some(state) = &stage.state {
         let text = written(state);
-        calls.push(call_shown_as(state, quote!(#glue::state_taken), quote!(), quote!((#text, &__PARTS))));
+        check(state, quote!(state_taken), quote!((#text, &slots)));
         if stage.key.is_none() {
             for (n, topic) in stage.inputs.iter().enumerate() {
-                let table = format_ident!("__T{n}");
-                calls.push(call_shown_as(
-                    topic,
-                    quote!(#glue::key_not_null),
-                    quote!(),
-                    quote!((#table.info)),
-                ));
+                check(topic, quote!(key_not_null), quote!((inputs[#n].info)));
             }
         }
     }
-    for (n, slot) in slots.iter().enumerate() {
-        calls.push(call_shown_as(slot.ty, quote!(#glue::parameter), quote!(), quote!((__PARAMETERS, #n))));
+    for (n, slot) in stage.slots.iter().enumerate() {
+        check(slot, quote!(parameter), quote!((&slots, #n)));
     }
-    quote!(#(const _: () = #calls;)*)
+    calls
 }
+
+/// A parameter is made of so many parts at most.
+const MOST_PARTS: usize = 6;
 
 fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {
     let application_id = match &stage.application_id {
         Some(id) => quote!(::core::option::Option::Some(#id)),
         None => quote!(::core::option::Option::None),
     };
+    // Taken from the checked types, not named again.
+    let mut rest = quote!(Self::Topics);
+    let topics: Vec<_> = stage
+        .inputs
+        .iter()
+        .map(|_| {
+            let topic = quote!(<#rest as #glue::Pair>::First);
+            rest = quote!(<#rest as #glue::Pair>::Second);
+            topic
+        })
+        .collect();
+    let most = stage.slots.len() * MOST_PARTS;
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
     let custom_key = stage.key.is_some();
     info(
@@ -291,8 +240,8 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
         glue,
         quote! {
             application_id: #application_id,
-            inputs: __INPUTS,
-            parts: &__PARTS,
+            inputs: &[#(<#topics as #glue::Topic>::INFO),*],
+            parts: #glue::AllParts::<Self::Slots, #most>::LIST,
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
@@ -302,42 +251,37 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
     )
 }
 
-fn key(stage: &Stage, glue: &TokenStream) -> TokenStream {
-    let body = match &stage.key {
-        Some(path) => {
-            let generics = shown_at(quote!(::<__Input, _>), ends(path).0);
-            let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
-            quote! {
-                let input = <Self as #glue::Stage>::decode(raw)?.input;
-                #compute
-            }
+fn key(stage: &Stage, glue: &TokenStream) -> Option<TokenStream> {
+    let path = stage.key.as_ref()?;
+    let generics = shown_at(quote!(::<<Self as #glue::Stage>::Input, _>), ends(path).0);
+    let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
+    Some(quote! {
+        fn key(raw: &#glue::RawRecord) -> #glue::Tried<#glue::Bytes> {
+            let input = <Self as #glue::Stage>::decode(raw)?;
+            #compute
         }
-        None => quote!(#glue::record_key(raw)),
-    };
-    quote! {
-        fn key(raw: &#glue::RawRecord) -> ::core::result::Result<#glue::Bytes, #glue::Trouble> {
-            #body
-        }
-    }
+    })
 }
 
 /// The call of the function. A future that is not `Send` is reported at the function's name.
-fn call(stage: &Stage, name: &Ident, slots: &[Slot<'_>], glue: &TokenStream) -> TokenStream {
+fn call(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
     let span = name.span();
-    let fields = slots.iter().map(|slot| &slot.field);
-    let returns = &stage.returns;
-    let called = quote_spanned!(span=> #name(taken.input #(, &mut slots.#fields)*));
-    let outcome = call_shown_as(returns, quote!(#glue::outcome), quote!(::<#returns>), quote!((returned)));
-    let future = shown_at(
-        quote!(#glue::Future<Output = ::core::result::Result<(), #glue::BoxError>> + #glue::Send),
-        span,
-    );
-    quote_spanned! {span=>
-        fn call(taken: __Taken, slots: &mut __Slots) -> impl #future {
-            async move {
-                let returned = #called.await;
-                #outcome
-            }
+    let mut rest = quote!(slots);
+    let slots: Vec<_> = stage
+        .slots
+        .iter()
+        .map(|_| {
+            let slot = quote!(#rest.0);
+            rest = quote!(#rest.1);
+            slot
+        })
+        .collect();
+    let called = quote_spanned!(span=> #name(input #(, &mut #slots)*));
+    let output = quote!(<#name as #glue::Checked>::Returns);
+    let future = shown_at(quote!(impl #glue::Future<Output = #output> + #glue::Send), span);
+    quote! {
+        fn call(input: Self::Input, slots: &mut Self::Slots) -> #future {
+            #called
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use super::args::ResetArgs;
 use super::output::table;
-use crate::port::{Committed, OffsetCommit, TopicDescription, TopicPartition};
+use crate::port::{Committed, OffsetCommit, Stability, TopicDescription, TopicPartition};
 use crate::startup::{Asker, Chosen, Problem, Program, committed_of, make, new_changelog};
 use crate::task::RESETTING;
 
@@ -99,7 +99,8 @@ fn plan<'a>(
         }
     };
     // Stable offsets: what a dead owner's transaction may still commit is waited for, or it would undo the reset.
-    let committed = committed_of(asker, names, |_| partitions).map_err(|problem| vec![problem])?;
+    let committed =
+        committed_of(asker, names, Stability::Stable, |_| partitions).map_err(|problem| vec![problem])?;
     let mut moves = Vec::new();
     for committed in committed {
         let offset = new_offset(to, &committed.at, asker).map_err(|problem| vec![problem])?;

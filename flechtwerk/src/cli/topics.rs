@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::args::CreateArgs;
 use super::output::{count, table};
 use crate::naming::list;
-use crate::port::{NewTopic, TopicDescription};
+use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
 use crate::startup::{
     Asker, Chosen, CommittedByStage, Problem, Program, Seen, committed_of, make, new_changelog, new_topic,
@@ -29,7 +29,7 @@ pub(super) fn create(
     let mut committed = CommittedByStage::new();
     for Chosen { names, .. } in stages {
         let partitions = |topic: &Arc<str>| existing.get(topic).map_or(0, |found| found.partitions);
-        committed.insert(names.stage, committed_of(asker, names, partitions).map_err(one)?);
+        committed.insert(names.stage, committed_of(asker, names, Stability::Any, partitions).map_err(one)?);
     }
     // Nothing is made that would not pass the checks afterwards.
     let mut topics = existing.clone();

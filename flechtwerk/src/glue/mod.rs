@@ -2,12 +2,16 @@
 
 mod check;
 mod info;
+mod parts;
 mod round;
 mod runner;
 mod stage;
 
-pub use check::{Entry, Table, check, inputs_complete, key_not_null, parameter, places, state_taken};
+pub use check::{
+    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
+};
 pub use info::*;
+pub use parts::{AllParts, PartList};
 pub use round::*;
 pub use stage::*;
 
@@ -21,6 +25,7 @@ pub use bytes::Bytes;
 pub use flechtwerk_macros::pipeline;
 pub use std::future::Future;
 pub use std::marker::Send;
+pub use std::result::Result::Ok;
 
 use std::process::ExitCode;
 

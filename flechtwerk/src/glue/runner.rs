@@ -9,13 +9,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use super::Trouble;
 use super::{
     Bucket, Closing, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage, StateChange,
 };
+use super::{Outcome, Params, Trouble, Visit};
 use crate::out::Buffer;
 
 /// Why a round stopped.
@@ -92,7 +93,7 @@ async fn drive<S: Stage>(
     outputs: &mut Outputs,
     meter: &Meter,
 ) -> Result<(), Stop> {
-    let mut end = End { pool: Vec::new(), scratch: Vec::new(), outputs, meter };
+    let mut end = End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
@@ -144,7 +145,7 @@ impl<F: Future> Future for Place<F> {
 
 fn open<S: Stage>(bucket: &Bucket, pool: &mut Vec<Buffer>) -> Result<S::Slots, Stop> {
     let mut opening = Opening { stored: bucket.state.as_ref(), outputs: 0, pool };
-    caught(|| S::open(&mut opening)).map_err(Stop::at(bucket.records.start))
+    caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
 }
 
 /// Processes the records of a bucket, one after another; gives the parameters back for [`End::close`].
@@ -157,19 +158,21 @@ async fn process<S: Stage>(
 ) -> Result<(usize, S::Slots), Stop> {
     let mut waiting = 0;
     for (n, raw) in records.iter().enumerate() {
-        S::begin(&mut slots, raw);
+        let _ = slots.visit(&mut Visit::Begin(raw));
         let step = async {
             let input = S::decode(raw)?;
-            S::call(input, &mut slots).await.map_err(|error| (FailureKind::User, error))
+            let returned = S::call(input, &mut slots).await;
+            returned.outcome().map_err(|error| (FailureKind::User, error))
         };
-        let returned =
-            AssertUnwindSafe(step).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic)));
+        let stepped = AssertUnwindSafe(step).catch_unwind().await;
+        let returned = stepped.unwrap_or_else(|panic| Err(panicked(panic)));
         // What could not be encoded came before what the function returned.
-        let checked = match S::check(&mut slots) {
+        let mut bytes = 0;
+        let checked = match slots.visit(&mut Visit::Check(&mut bytes)) {
             Err(trouble) if !matches!(returned, Err((FailureKind::Panic, _))) => Err(trouble),
             checked => returned.and(checked),
         };
-        let bytes = checked.map_err(Stop::at(first + n))?;
+        checked.map_err(Stop::at(first + n))?;
         meter.add(bytes - waiting)?;
         waiting = bytes;
     }
@@ -180,6 +183,7 @@ async fn process<S: Stage>(
 struct End<'a> {
     pool: Vec<Buffer>,
     scratch: Vec<u8>,
+    states: BytesMut,
     outputs: &'a mut Outputs,
     meter: &'a Meter,
 }
@@ -193,8 +197,9 @@ impl End<'_> {
             outputs: self.outputs,
             pool: &mut self.pool,
             scratch: &mut self.scratch,
+            states: &mut self.states,
         };
-        caught(|| S::close(&mut slots, &mut closing)).map_err(Stop::at(last))?;
+        caught(|| slots.visit(&mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
         match &bucket.change {
             StateChange::Unchanged => Ok(()),
             StateChange::Deleted => self.meter.add(bucket.key.len()),

@@ -5,12 +5,12 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
 };
-use super::{StateChange, TopicInfo};
+use super::{PartList, StateChange, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
@@ -21,6 +21,9 @@ use crate::topic::Topic;
 
 /// A failure that does not know its record yet.
 pub type Trouble = (FailureKind, BoxError);
+
+/// What generated functions return.
+pub type Tried<T> = Result<T, Trouble>;
 
 /// What parameters are made from, at the first record of a bucket.
 pub struct Opening<'a> {
@@ -37,36 +40,103 @@ pub struct Closing<'a> {
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) pool: &'a mut Vec<Buffer>,
     pub(crate) scratch: &'a mut Vec<u8>,
+    /// Holds the new states of a round, one behind the other.
+    pub(crate) states: &'a mut BytesMut,
 }
 
-/// A stage as its generated code describes it.
+/// What the parameters are told.
+pub enum Visit<'a, 'b> {
+    /// A record is about to be processed.
+    Begin(&'a RawRecord),
+    /// It was: each adds the bytes that wait in it, or says what failed in it meanwhile.
+    Check(&'a mut usize),
+    /// It was the last of its bucket.
+    Close(&'a mut Closing<'b>),
+}
+
+/// A stage as its generated code describes it. Implemented by a type that nobody can name, so that the user's types in it
+/// may be as private as they like.
+pub trait Stage: Sized + 'static {
+    /// Its description.
+    const INFO: &'static StageInfo;
+    /// The first parameter.
+    type Input: Send + 'static;
+    /// The topics of the inputs.
+    type Topics: Topics<Self::Input>;
+    /// All parameters but the first.
+    type Slots: Params;
+    /// The state key of a record; generated where the stage computes it.
+    fn key(raw: &RawRecord) -> Tried<Bytes> {
+        Ok(raw.key.clone().unwrap_or_default())
+    }
+    /// Decodes a record.
+    fn decode(raw: &RawRecord) -> Tried<Self::Input> {
+        Self::Topics::decode(raw.input, raw)
+    }
+    /// Calls the function. The future is the function's own.
+    fn call(input: Self::Input, slots: &mut Self::Slots) -> impl Future<Output: Outcome> + Send;
+}
+
+/// What `pipeline!` finds under the path of a stage.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stage",
     label = "no `#[transformer]` function of this name",
     note = "a pipeline lists functions with `#[transformer(inputs = [..])]`, by their paths"
 )]
-pub trait Stage: 'static {
-    /// Its description.
-    const INFO: &'static StageInfo;
-    /// The first parameter.
-    type Input: Send;
-    /// All other parameters.
-    type Slots: Send;
-    /// Decodes a record.
-    fn decode(raw: &RawRecord) -> Result<Self::Input, Trouble>;
-    /// The state key of a record, where the stage computes it.
-    fn key(raw: &RawRecord) -> Result<Bytes, Trouble>;
-    /// Makes the parameters for a bucket.
-    fn open(opening: &mut Opening<'_>) -> Result<Self::Slots, Trouble>;
-    /// Tells the parameters which record comes.
-    fn begin(slots: &mut Self::Slots, raw: &RawRecord);
-    /// Bytes waiting in the parameters, or what failed in them during the record.
-    fn check(slots: &mut Self::Slots) -> Result<usize, Trouble>;
-    /// Collects the parameters' results at the end of a bucket.
-    fn close(slots: &mut Self::Slots, closing: &mut Closing<'_>) -> Result<(), Trouble>;
-    /// Calls the function.
-    fn call(input: Self::Input, slots: &mut Self::Slots)
-    -> impl Future<Output = Result<(), BoxError>> + Send;
+pub trait Listable {
+    const LISTED: Listed;
+}
+
+/// The topics of the inputs, as nested pairs.
+pub trait Topics<I>: 'static {
+    fn decode(index: u16, raw: &RawRecord) -> Tried<I>;
+}
+
+impl<I> Topics<I> for () {
+    fn decode(_: u16, _: &RawRecord) -> Tried<I> {
+        unreachable!("the runtime hands a stage records of its own inputs only")
+    }
+}
+
+impl<I: Accepts<Record<T>>, T: Topic, Rest: Topics<I>> Topics<I> for (T, Rest) {
+    fn decode(index: u16, raw: &RawRecord) -> Tried<I> {
+        if index == 0 { I::accept(raw) } else { Rest::decode(index - 1, raw) }
+    }
+}
+
+/// The parameters after the input, as nested pairs.
+pub trait Params: Sized + Send + 'static {
+    /// What they stand for.
+    const PARTS: PartList;
+    /// Makes them for a bucket.
+    fn open(opening: &mut Opening<'_>) -> Tried<Self>;
+    /// Passes a visit on to each.
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
+}
+
+impl Params for () {
+    const PARTS: PartList = PartList { parts: &[], next: None };
+
+    fn open(_: &mut Opening<'_>) -> Tried<Self> {
+        Ok(())
+    }
+
+    fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
+        Ok(())
+    }
+}
+
+impl<P: SlotParam, Rest: Params> Params for (P, Rest) {
+    const PARTS: PartList = PartList { parts: P::PARTS, next: Some(&Rest::PARTS) };
+
+    fn open(opening: &mut Opening<'_>) -> Tried<Self> {
+        Ok((P::open(opening)?, Rest::open(opening)?))
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()> {
+        self.0.visit(visit)?;
+        self.1.visit(visit)
+    }
 }
 
 /// A [`Stage`] as an object.
@@ -92,23 +162,9 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 }
 
-/// The table of a parameter after the input.
-pub struct SlotVt<P> {
-    /// What it stands for.
-    pub parts: &'static [Part],
-    /// See [`Stage::open`].
-    pub open: fn(&mut Opening<'_>) -> Result<P, Trouble>,
-    /// See [`Stage::begin`].
-    pub begin: fn(&mut P, &RawRecord),
-    /// See [`Stage::check`].
-    pub check: fn(&mut P) -> Result<usize, Trouble>,
-    /// See [`Stage::close`].
-    pub close: fn(&mut P, &mut Closing<'_>) -> Result<(), Trouble>,
-}
-
-/// Makes the table of a parameter; `D` is what the attribute says of the state.
-pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> SlotVt<P> {
-    P::VT
+/// The check of a parameter; `D` is what the attribute says of the state.
+pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'static [Part] {
+    P::PARTS
 }
 
 /// A parameter by `&mut`, right or wrong; what is known to be wrong has a role of its own, for its own message.
@@ -118,35 +174,41 @@ pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> Slot
     note = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; \
             what else the function needs it has to make itself"
 )]
-pub trait SlotParam: Sized {
+pub trait SlotParam: Sized + Send + 'static {
     type Keeps;
     type Role;
-    const VT: SlotVt<Self>;
+    const PARTS: &'static [Part];
+    fn open(opening: &mut Opening<'_>) -> Tried<Self>;
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<P: Slot> SlotParam for P {
     type Keeps = <P::Parts as SlotParts>::Keeps;
     type Role = Right;
-    const VT: SlotVt<P> = SlotVt {
-        parts: P::Parts::PARTS,
-        open: |opening| P::Parts::open(opening).map(P::from_parts),
-        begin: |slot, raw| slot.parts().begin(raw),
-        check: |slot| slot.parts().check(),
-        close: |slot, closing| slot.parts().close(closing),
-    };
+    const PARTS: &'static [Part] = P::Parts::PARTS;
+
+    fn open(opening: &mut Opening<'_>) -> Tried<Self> {
+        P::Parts::open(opening).map(P::from_parts)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()> {
+        self.parts().visit(visit)
+    }
 }
 
 impl<T: Topic> SlotParam for Record<T> {
     type Keeps = NoState;
     type Role = ByValue<Self>;
-    const VT: SlotVt<Self> = SlotVt {
-        parts: &[],
-        open: |_| unreachable!("refused when the program was compiled"),
-        begin: |_, _| {},
-        check: |_| Ok(0),
-        close: |_, _| Ok(()),
-    };
+    const PARTS: &'static [Part] = &[];
+
+    fn open(_: &mut Opening<'_>) -> Tried<Self> {
+        unreachable!("a program with mistakes is not compiled")
+    }
+
+    fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
+        Ok(())
+    }
 }
 
 /// A role that needs nothing said.
@@ -167,19 +229,18 @@ impl<P: TakenByValue> RoleOk for ByValue<P> {}
 )]
 pub trait TakenByValue {}
 
-/// The table of an input topic.
-pub struct InputVt<I> {
+/// What is known of an input.
+#[derive(Clone, Copy)]
+pub struct InputCheck {
     /// The topic that the attribute names.
     pub info: &'static TopicInfo,
     /// All topics that the input type takes.
     pub takes: &'static [&'static TopicInfo],
-    /// Decodes a record of this topic.
-    pub decode: fn(&RawRecord) -> Result<I, Trouble>,
 }
 
-/// Makes the table of an input topic; `D` is what its keys must be like.
-pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputVt<I> {
-    InputVt { info: T::INFO, takes: I::TOPICS, decode: I::accept }
+/// The check of an input topic; `D` is what its keys must be like.
+pub const fn input<I: Accepts<Record<T>> + Send, T: Topic<KeyCodec: KeyLike<D>>, D>() -> InputCheck {
+    InputCheck { info: T::INFO, takes: I::TOPICS }
 }
 
 /// No demand on a topic's keys.
@@ -205,7 +266,7 @@ impl<C> SameKey<C> for C {}
 /// Proof that something was checked: [`CheckedBy`] passes a type on only if the constant could be computed. A constant
 /// whose own types don't fit is an error once; what depends on it is then an error already reported, and rustc says no
 /// more about it.
-pub const fn codec<C: Codec>() -> usize {
+pub const fn codecs<K: Codec, V: Codec>() -> usize {
     0
 }
 
@@ -231,6 +292,41 @@ pub trait CheckedBy<const PROOF: usize> {
 
 impl<T> CheckedBy<0> for T {
     type It = T;
+}
+
+/// Passes `Self` on as well; what depends on a `P` that is an error is one already reported.
+pub trait With<P> {
+    type It;
+}
+
+impl<T, P> With<P> for T {
+    type It = T;
+}
+
+/// What a topic's types are, once they passed [`CheckedBy`].
+pub trait Pair {
+    type First;
+    type Second;
+}
+
+impl<A, B> Pair for (A, B) {
+    type First = A;
+    type Second = B;
+}
+
+/// What a stage's types are, once they passed [`CheckedBy`].
+pub trait Checked {
+    type Input;
+    type Topics;
+    type Slots;
+    type Returns;
+}
+
+impl<I, T, S, R> Checked for (I, T, S, R) {
+    type Input = I;
+    type Topics = T;
+    type Slots = S;
+    type Returns = R;
 }
 
 /// The type itself: `<P as Same>::T` can carry two spans, the user's first and last token.
@@ -290,9 +386,9 @@ impl<E: Into<BoxError>> Outcome for Result<(), E> {
     }
 }
 
-/// Turns what the function returned into what a stage returns.
-pub fn outcome<R: Outcome>(returned: R) -> Result<(), BoxError> {
-    returned.outcome()
+/// Proof that a function returns what a stage returns.
+pub const fn returns<R: Outcome>() -> usize {
+    0
 }
 
 /// A function that computes state keys.
@@ -317,41 +413,17 @@ pub fn key<I, F: for<'a> KeyFn<'a, I>>(function: F, input: &I) -> Result<Bytes, 
     Ok(function.key(input))
 }
 
-/// The key of a record of a stage that computes none.
-pub fn record_key(raw: &RawRecord) -> Result<Bytes, Trouble> {
-    Ok(raw.key.clone().unwrap_or_default())
+/// What stands in for the future of a stage with mistakes.
+pub type Ready = std::future::Ready<crate::Result>;
+
+/// Makes one.
+pub fn ready() -> Ready {
+    std::future::ready(Ok(()))
 }
 
-/// A record of an input that the stage does not have.
-pub fn no_input<I>() -> Result<I, Trouble> {
-    unreachable!("the runtime hands a stage records of its own inputs only")
-}
-
-/// How many parts there are in all parameters.
-pub const fn count_parts(parameters: &[&[Part]]) -> usize {
-    let (mut count, mut n) = (0, 0);
-    while n < parameters.len() {
-        count += parameters[n].len();
-        n += 1;
-    }
-    count
-}
-
-/// The parts of all parameters, in order.
-pub const fn all_parts<const N: usize>(parameters: &[&[Part]]) -> [Part; N] {
-    // Every place is overwritten; an array needs something to begin with.
-    let mut all = [Part::State(super::StateInfo { type_name: "", version: 0 }); N];
-    let (mut count, mut n) = (0, 0);
-    while n < parameters.len() {
-        let mut m = 0;
-        while m < parameters[n].len() {
-            all[count] = parameters[n][m];
-            count += 1;
-            m += 1;
-        }
-        n += 1;
-    }
-    all
+/// What stands in for an input with mistakes.
+pub fn no_input<I>() -> Tried<I> {
+    unreachable!("a program with mistakes is not compiled")
 }
 
 /// A stage that stands in a pipeline.

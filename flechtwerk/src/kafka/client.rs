@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ClientSettings;
 use super::errors::broker_error;
 use super::ffi::{Handle, Kind, NativeError};
-use crate::port::{BrokerError, ErrorKind};
+use crate::port::{BrokerError, ErrorKind, Stability};
 
 /// What a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,29 @@ pub(crate) enum ReaderKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role<'a> {
     Cluster,
-    Producer { transactional_id: &'a str },
-    Member { group: &'a str, instance_id: Option<&'a str> },
-    Reader { group: &'a str, kind: ReaderKind },
+    Producer {
+        transactional_id: &'a str,
+    },
+    Member {
+        group: &'a str,
+        instance_id: Option<&'a str>,
+    },
+    Reader {
+        group: &'a str,
+        kind: ReaderKind,
+    },
+    /// Only asks what a group has committed.
+    Offsets {
+        group: &'a str,
+        which: Stability,
+    },
 }
 
 impl Role<'_> {
     fn kind(self) -> Kind {
         match self {
             Self::Cluster | Self::Producer { .. } => Kind::Producer,
-            Self::Member { .. } | Self::Reader { .. } => Kind::Consumer,
+            Self::Member { .. } | Self::Reader { .. } | Self::Offsets { .. } => Kind::Consumer,
         }
     }
 
@@ -42,6 +55,7 @@ impl Role<'_> {
             Self::Member { .. } => "member",
             Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
             Self::Reader { kind: ReaderKind::Changelog, .. } => "changelog",
+            Self::Offsets { .. } => "offsets",
         }
     }
 
@@ -50,7 +64,7 @@ impl Role<'_> {
         match self {
             Self::Cluster => "",
             Self::Producer { transactional_id } => transactional_id,
-            Self::Member { group, .. } | Self::Reader { group, .. } => group,
+            Self::Member { group, .. } | Self::Reader { group, .. } | Self::Offsets { group, .. } => group,
         }
     }
 }
@@ -78,7 +92,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
     set("reconnect.backoff.ms", "20");
     set("reconnect.backoff.max.ms", "1000");
     match role {
-        Role::Cluster | Role::Member { .. } => {}
+        Role::Cluster | Role::Member { .. } | Role::Offsets { .. } => {}
         Role::Producer { .. } => {
             // The first request for a partition and the first for offsets are refused while the coordinator ends
             // the previous transaction, and are repeated by this back-off. `retry.backoff.max.ms` stays.
@@ -141,6 +155,13 @@ fn fixed(config: &mut BTreeMap<String, String>, settings: &ClientSettings, role:
         Role::Reader { group, .. } => {
             consumer(&mut set, group);
             set("enable.partition.eof", "true".to_owned());
+        }
+        Role::Offsets { group, which } => {
+            consumer(&mut set, group);
+            if which == Stability::Any {
+                // The client asks for stable offsets exactly where it reads committed records.
+                set("isolation.level", "read_uncommitted".to_owned());
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
-use super::client::{ReaderKind, Role, connect};
+use super::client::{Role, connect};
 use super::errors::broker_error;
 use super::ffi::{Handle, Isolation, NativeError, OffsetSpec, Queue, TopicSpec, TopicState, code};
 use super::group::committed;
@@ -13,8 +13,8 @@ use super::logging::{Servant, Source};
 use super::producer::offset_list;
 use super::reader::offset;
 use crate::port::{
-    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, PerTopic, TopicDescription,
-    TopicPartition, Watermarks,
+    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, PerTopic, Stability,
+    TopicDescription, TopicPartition, Watermarks,
 };
 
 /// Between two looks at whether a change has become visible.
@@ -227,11 +227,12 @@ impl Cluster for KafkaCluster {
         &self,
         group: &str,
         partitions: &[TopicPartition],
+        which: Stability,
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError> {
         // By a consumer of that group, which never joins it: the admin request of librdkafka 2.12 reads through a
         // null pointer when the broker that it asks is not the group's coordinator (yet).
-        let handle = connect(&self.settings, Role::Reader { group, kind: ReaderKind::Inputs })?;
+        let handle = connect(&self.settings, Role::Offsets { group, which })?;
         committed(handle.committed(partitions, limit).map_err(|error| self.refused(error))?)
     }
 

@@ -10,10 +10,9 @@ use super::errors::{broker_error, record_error, txn_error};
 use super::ffi::{Api, Delivery, Event, Handle, List, Queue, Topic, code};
 use super::group::KafkaGroup;
 use super::logging::Source;
+use crate::format::ChangelogRecord;
 use crate::glue::Outputs;
-use crate::port::{
-    BrokerError, ChangelogRecord, ErrorKind, Group, OffsetCommit, Producer, ProducerFactory, Unanswered,
-};
+use crate::port::{BrokerError, ErrorKind, Group, OffsetCommit, Producer, ProducerFactory, Unanswered};
 
 /// How long a new producer may look for brokers before it is handed out as it is.
 const WARM_UP: Duration = Duration::from_secs(2);

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
+use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 
 /// What may be done about an error (SPEC 6.2).
@@ -121,15 +120,6 @@ pub(crate) trait Producer: Send {
     fn serve(&mut self);
 }
 
-/// One changelog record, encoded.
-#[derive(Clone, Debug)]
-pub(crate) struct ChangelogRecord {
-    pub(crate) key: Bytes,
-    pub(crate) value: Option<Bytes>,
-    /// Milliseconds since the epoch.
-    pub(crate) timestamp: i64,
-}
-
 /// Makes producers, warm: ready to fence without the cold-start timers of the client.
 pub(crate) trait ProducerFactory: Send + Sync {
     /// A new producer with this transactional id; `warm_up` is a topic to ask metadata for.
@@ -240,6 +230,15 @@ pub(crate) struct NewTopic {
 /// The outcome for each of several topics.
 pub(crate) type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
 
+/// Which committed offsets a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stability {
+    /// Those that no open transaction is about to replace: the question waits for them (KIP-447).
+    Stable,
+    /// The last that are committed, whatever an open transaction may do next.
+    Any,
+}
+
 /// Administration of the cluster.
 pub(crate) trait Cluster: Send + Sync {
     /// Number of brokers; the cheapest question that shows that the cluster answers.
@@ -256,11 +255,12 @@ pub(crate) trait Cluster: Send + Sync {
     fn delete_topics(&self, names: &[Arc<str>], limit: Duration) -> Result<(), BrokerError>;
     /// Number of members of a group that are alive; 0 where there is no such group.
     fn group_members(&self, group: &str, limit: Duration) -> Result<usize, BrokerError>;
-    /// Committed offsets of a group nobody is a member of.
+    /// Committed offsets of any group.
     fn committed(
         &self,
         group: &str,
         partitions: &[TopicPartition],
+        which: Stability,
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError>;
     /// Commits offsets to a group nobody is a member of.

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::format::ChangelogRecord;
+
 /// A store failed to open, read or write. The runtime wipes and restores once, then gives up.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
@@ -14,12 +16,6 @@ pub(crate) struct StoreError {
     pub(crate) source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// One change of a store: a changelog key (kind byte and state key) and its changelog value, or a delete.
-pub(crate) struct Change {
-    pub(crate) key: Bytes,
-    pub(crate) value: Option<Bytes>,
-}
-
 /// The state of one task on this machine. Keys and values are changelog bytes; nothing is decoded here.
 /// All methods may block on the disk. A store belongs to one task; reads may run beside one writer.
 pub(crate) trait Store: Send + Sync {
@@ -28,9 +24,9 @@ pub(crate) trait Store: Send + Sync {
     /// Looks the keys up, in order, appending to `found`.
     fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError>;
     /// Applies one committed batch and its stamp, atomically.
-    fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError>;
+    fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError>;
     /// Adds restored changelog records, in changelog order. The stamp is gone since the wipe before.
-    fn restore(&self, changes: &[Change]) -> Result<(), StoreError>;
+    fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError>;
     /// Ends a restore: from now on the store holds all up to `stamp`.
     fn restored(&self, stamp: &str) -> Result<(), StoreError>;
     /// Removes everything, the stamp first.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
-use crate::task::{BatchId, Layer, Write};
+use crate::task::{BatchId, Layer};
 
 /// A closed batch: it is sent as it is, as often as need be.
 #[derive(Default)]
 pub(super) struct ClosedBatch {
     pub(super) id: BatchId,
     pub(super) outputs: Outputs,
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<ChangelogRecord>,
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
 }

@@ -46,17 +46,17 @@ impl Reading {
     }
 
     /// Takes what is there, input by input, with a fair share for each: at most `max` records, and about
-    /// `max_bytes`.
+    /// `max_bytes`. `records` is empty, and used again for its room.
     pub(super) fn take(
         &mut self,
         context: &StageContext,
         partition: i32,
         max: usize,
         max_bytes: usize,
+        mut records: Vec<RawRecord>,
     ) -> Result<Vec<RawRecord>, Failure> {
         let inputs = self.queues.len();
         if inputs == 1 {
-            let mut records = Vec::new();
             self.take_from(context, partition, 0, max, max_bytes, &mut records)?;
             return Ok(records);
         }
@@ -85,7 +85,8 @@ impl Reading {
             }
         }
         self.first = (self.first + 1) % inputs;
-        Ok(by_input.concat())
+        by_input.iter_mut().for_each(|one| records.append(one));
+        Ok(records)
     }
 
     fn take_from(

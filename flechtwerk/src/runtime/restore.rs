@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
-use crate::format;
+use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
-use crate::port::{Change, Store, StoreError, TopicPartition};
+use crate::port::{Store, StoreError, TopicPartition};
 
 /// Records taken from the queue at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -50,7 +50,7 @@ pub(super) fn restore(
         let opened = context.retry("read the changelog", cancel, || reader.open(at, 0, low, parker.wake()));
         let mut queue = opened.map_err(Unrestored::Failed)?.ok_or(Unrestored::Cancelled)?;
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
-        let mut changes: Vec<Change> = Vec::with_capacity(CHUNK_RECORDS);
+        let mut changes: Vec<ChangelogRecord> = Vec::with_capacity(CHUNK_RECORDS);
         while position < end {
             if cancel.is_cancelled() {
                 return Err(Unrestored::Cancelled);
@@ -71,15 +71,17 @@ pub(super) fn restore(
             // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
             // nothing.
             position = position.max(taken.end.unwrap_or(0).min(end));
+            if taken.records > 0 {
+                store.restore(&changes).map_err(Unrestored::Store)?;
+            }
+            // Also where only markers were left: without it nobody would hear that the restore has ended.
+            progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
             if taken.records == 0 {
                 idle();
                 if position < end {
                     parker.wait(WAIT);
                 }
-                continue;
             }
-            store.restore(&changes).map_err(Unrestored::Store)?;
-            progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
         }
     }
     if let Some(stamp) = stamp {
@@ -89,7 +91,11 @@ pub(super) fn restore(
 }
 
 /// A changelog record as a change of the store, its format checked while its place is known.
-fn change(context: &StageContext, at: &TopicPartition, record: RawRecord) -> Result<Change, Failure> {
+fn change(
+    context: &StageContext,
+    at: &TopicPartition,
+    record: RawRecord,
+) -> Result<ChangelogRecord, Failure> {
     let place = || {
         format!(
             "stage {}: the changelog {}/{} at offset {}",
@@ -114,7 +120,7 @@ fn change(context: &StageContext, at: &TopicPartition, record: RawRecord) -> Res
             )));
         }
     }
-    Ok(Change { key, value: record.value })
+    Ok(ChangelogRecord { key, value: record.value, timestamp: record.timestamp })
 }
 
 /// Lets a thread wait until a queue has something.

@@ -17,7 +17,7 @@ use super::reading::Reading;
 use super::rounds::{self, Finished, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
-use crate::glue::RawRecord;
+use crate::glue::{Outputs, RawRecord};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
@@ -127,6 +127,10 @@ struct Task {
     round_limit: usize,
     overlay: Overlay,
     building: Building,
+    /// Empty, with room: a batch's worth of memory is not asked for again and again.
+    spare_records: Vec<RawRecord>,
+    /// The same for outputs.
+    spare_outputs: Outputs,
     /// Closed batches that are not in the store yet: one in flight, one ready.
     closed: VecDeque<Arc<ClosedBatch>>,
     next_id: BatchId,
@@ -161,6 +165,8 @@ impl Task {
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
+            spare_records: Vec::new(),
+            spare_outputs: Outputs::default(),
             closed: VecDeque::new(),
             next_id: FIRST_POSITIONS + 1,
             last_commit: None,
@@ -185,6 +191,10 @@ impl Task {
             // From here on the store has it.
             if let Some(batch) = self.closed.remove(index) {
                 names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+                if let Ok(batch) = Arc::try_unwrap(batch) {
+                    self.spare_outputs = batch.outputs;
+                    self.spare_outputs.truncate((0, 0));
+                }
             }
             self.overlay.applied();
         }
@@ -304,16 +314,16 @@ impl Task {
     /// When to look again even if nothing happens.
     fn wake_at(&self) -> Option<Instant> {
         let may_close = self.running.is_none() && self.machine.may_compute();
-        let due = (may_close && self.building.records > 0 && self.machine.may_send())
-            .then(|| self.commit_due(Instant::now()));
+        let waits = may_close && self.building.records > 0 && self.machine.may_send();
+        let due = self.commit_due().filter(|_| waits);
         let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
         let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
         [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
     }
 
-    /// When the next commit may begin; at once where there was none before (`now` and not later, or it never comes).
-    fn commit_due(&self, now: Instant) -> Instant {
-        self.last_commit.map_or(now, |last| last + self.context.limits.commit_interval)
+    /// When the next commit may start; `None`: at once, there was none before.
+    fn commit_due(&self) -> Option<Instant> {
+        self.last_commit.map(|last| last + self.context.limits.commit_interval)
     }
 
     // ---- batches
@@ -365,7 +375,13 @@ impl Task {
         }
         let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
         match &mut self.reading {
-            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes),
+            Some(reading) => reading.take(
+                &self.context,
+                self.partition,
+                room,
+                room_bytes,
+                std::mem::take(&mut self.spare_records),
+            ),
             None => Ok(Vec::new()),
         }
     }
@@ -386,20 +402,22 @@ impl Task {
         self.running = None;
         self.context.watchdog.stop(self.partition);
         match finished {
-            Finished::Done { grouped, outputs } => {
+            Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;
                 self.building.records += grouped.round.records.len();
-                let round = &grouped.round;
+                let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
-                for (bucket, key) in round.buckets.iter().zip(&grouped.changelog_keys) {
+                for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
                     let timestamp = round.records[bucket.records.end - 1].timestamp;
-                    self.overlay.change(key, bucket.state.clone(), &bucket.change, timestamp);
+                    self.overlay.change(key, bucket.state, bucket.change, timestamp);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
                     reading.reach_ends(&self.held);
                 }
+                self.spare_records = grouped.round.records;
+                self.spare_records.clear();
             }
             Finished::OverBudget { grouped, outputs } => {
                 // Nothing of the round counts: the batch goes out without it, or the next round takes less.
@@ -441,7 +459,8 @@ impl Task {
             return;
         }
         let now = Instant::now();
-        let due = self.building.records > 0 && self.machine.may_send() && self.commit_due(now) <= now;
+        let may_commit = self.commit_due().is_none_or(|due| due <= now);
+        let due = self.building.records > 0 && self.machine.may_send() && may_commit;
         let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
         if self.building.records > 0 && self.is_full() || due || idle {
             self.close();
@@ -451,7 +470,8 @@ impl Task {
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
         let positions = reading.positions.clone();
-        let building = std::mem::take(&mut self.building);
+        let outputs = std::mem::take(&mut self.spare_outputs);
+        let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.overlay.close();
         let id = self.next_id;
         self.next_id += 1;

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use crate::format::ChangelogRecord;
 use crate::glue::Outputs;
-use crate::port::{BrokerError, ChangelogRecord, ErrorKind, OffsetCommit, Producer, Unanswered};
-use crate::task::{Abort, Outcome, Stamp, Write};
+use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
+use crate::task::{Abort, Outcome, Stamp};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
 const COMMIT_SLICE: Duration = Duration::from_millis(200);
@@ -20,7 +21,7 @@ const ABORT_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Transaction<'a> {
     pub(super) partition: i32,
     pub(super) outputs: &'a Outputs,
-    pub(super) writes: &'a [Write],
+    pub(super) writes: &'a [ChangelogRecord],
     pub(super) positions: &'a [i64],
     pub(super) stamp: &'a Stamp,
 }
@@ -83,16 +84,7 @@ fn attempt(
     if let Some(changelog) = &context.changelog
         && !transaction.writes.is_empty()
     {
-        let records: Vec<ChangelogRecord> = transaction
-            .writes
-            .iter()
-            .map(|write| ChangelogRecord {
-                key: write.key.clone(),
-                value: write.value.clone(),
-                timestamp: write.timestamp,
-            })
-            .collect();
-        producer.produce_changelog(&changelog.topic, transaction.partition, &records)?;
+        producer.produce_changelog(&changelog.topic, transaction.partition, transaction.writes)?;
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {

@@ -13,7 +13,7 @@ use super::error::{Failure, chain};
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
-use crate::port::{Change, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
+use crate::port::{ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
 use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp};
 
 /// How often an idle producer's logs and events are served.
@@ -143,7 +143,7 @@ impl Thread {
             Work::Restore { end, stamp } => self.restore(end, stamp.as_deref()),
             Work::ReadRanges => self.read_ranges(),
             Work::Send { batch, stamp, positions, paced } => self.send(&batch, &stamp, &positions, paced),
-            Work::Apply { batch, stamp } => self.apply(&batch, &stamp),
+            Work::Apply { batch, stamp } => self.apply(batch, &stamp),
             Work::Quit { flush } => {
                 if flush
                     && let Some(store) = &self.store
@@ -400,21 +400,19 @@ impl Thread {
     }
 
     /// The local store is written only now that the commit is known to have succeeded (S3.4).
-    fn apply(&mut self, batch: &ClosedBatch, stamp: &Stamp) -> Result<(), Failure> {
+    fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<(), Failure> {
         if let Some(store) = &self.store {
-            let changes: Vec<Change> = batch
-                .writes
-                .iter()
-                .map(|write| Change { key: write.key.clone(), value: write.value.clone() })
-                .collect();
-            if let Err(error) = store.apply(&changes, &stamp.to_string()) {
+            if let Err(error) = store.apply(&batch.writes, &stamp.to_string()) {
                 return self.store_failed(&error);
             }
             let (stage, size) = (self.context.info.name, store.size());
             names::store_bytes(stage, self.partition).set(size.bytes as f64);
             names::store_entries(stage, self.partition).set(size.entries as f64);
         }
-        self.report(Event::Applied { id: batch.id });
+        let id = batch.id;
+        // Before the report: the task uses its memory again.
+        drop(batch);
+        self.report(Event::Applied { id });
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Chosen, Problem};
 use crate::naming::StageNames;
 use crate::port::{
-    BrokerError, Cluster, Committed, ErrorKind, OffsetCommit, TopicDescription, TopicPartition,
+    BrokerError, Cluster, Committed, ErrorKind, OffsetCommit, Stability, TopicDescription, TopicPartition,
 };
 use crate::settings::{Settings, duration_text};
 
@@ -85,11 +85,13 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Committed offsets, stable ones only: a transaction that is being finished is waited for.
+    /// Committed offsets. Stable ones are waited for: a transaction that is being finished, or that a dead owner has
+    /// left behind.
     pub(crate) fn committed(
         &self,
         group: &str,
         partitions: &[TopicPartition],
+        which: Stability,
     ) -> Result<Vec<Committed>, Problem> {
         // An owner that died leaves an open transaction for as long as it was allowed to take.
         let limit = self.settings.connect_timeout + self.settings.transaction_timeout;
@@ -99,12 +101,12 @@ impl<'a> Asker<'a> {
             for partition in partitions {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let single = std::slice::from_ref(partition);
-                all.extend(repeat(left, |left| self.cluster.committed(group, single, left))?);
+                all.extend(repeat(left, |left| self.cluster.committed(group, single, which, left))?);
             }
             Ok(all)
         };
         // In a busy group there may never be a moment at which all partitions are stable; each one often is.
-        let answer = match self.cluster.committed(group, partitions, limit.min(TOGETHER)) {
+        let answer = match self.cluster.committed(group, partitions, which, limit.min(TOGETHER)) {
             Err(error) if may_be_repeated(&error) => one_by_one(),
             answer => answer,
         };
@@ -125,6 +127,7 @@ impl<'a> Asker<'a> {
 pub(crate) fn committed_of(
     asker: &Asker<'_>,
     names: &StageNames,
+    which: Stability,
     partitions: impl Fn(&Arc<str>) -> i32,
 ) -> Result<Vec<Committed>, Problem> {
     let all = names.inputs.iter().flat_map(|topic| {
@@ -134,7 +137,7 @@ pub(crate) fn committed_of(
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    asker.committed(names.group(), &all)
+    asker.committed(names.group(), &all, which)
 }
 
 fn may_be_repeated(error: &BrokerError) -> bool {

@@ -19,7 +19,7 @@ pub(crate) use structure::{Seen, roles, structure};
 
 use crate::glue::{AnyStage, StageInfo};
 use crate::naming::{Mapping, StageNames, list, names};
-use crate::port::{Cluster, NewTopic};
+use crate::port::{Cluster, NewTopic, Stability};
 use crate::settings::{Settings, nearest};
 
 /// A stage that is to run, under its names in the cluster.
@@ -116,7 +116,7 @@ fn committed(stages: &[Chosen], seen: &Seen, asker: &Asker<'_>) -> Result<Commit
     let (mut all, mut problems) = (BTreeMap::new(), Vec::new());
     for Chosen { names, .. } in stages {
         let partitions = |topic: &Arc<str>| seen.topics.get(topic).map_or(0, |topic| topic.partitions);
-        match committed_of(asker, names, partitions) {
+        match committed_of(asker, names, Stability::Any, partitions) {
             Ok(committed) => drop(all.insert(names.stage, committed)),
             Err(problem) => problems.push(problem),
         }

@@ -11,8 +11,8 @@ use crate::glue::{
     StageInfo, Start, StateInfo, TopicInfo,
 };
 use crate::port::{
-    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, TopicDescription, TopicPartition,
-    Watermarks,
+    BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, Stability, TopicDescription,
+    TopicPartition, Watermarks,
 };
 use crate::{BoxError, Pipeline};
 
@@ -224,10 +224,11 @@ impl Cluster for FakeCluster {
         &self,
         group: &str,
         partitions: &[TopicPartition],
+        which: Stability,
         _: Duration,
     ) -> Result<Vec<Committed>, BrokerError> {
         let inside = self.call("committed")?;
-        if inside.busy && partitions.len() > 1 {
+        if inside.busy && which == Stability::Stable && partitions.len() > 1 {
             return Err(error(ErrorKind::Retriable));
         }
         let find = |at: &TopicPartition| inside.committed.get(&(group.to_owned(), at.clone())).cloned();

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use rocksdb::{DB, IngestExternalFileOptions, Options, SstFileWriter};
 
-use crate::port::Change;
+use crate::format::ChangelogRecord;
 
 /// What is gathered before it becomes a file, the entries' own overhead included. Larger files need less
 /// merging later; this is taken once per task that restores.
@@ -23,8 +23,8 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Adds records; true if it is time to [`write`](Self::write) them.
-    pub(super) fn add(&mut self, changes: &[Change]) -> bool {
-        for Change { key, value } in changes {
+    pub(super) fn add(&mut self, changes: &[ChangelogRecord]) -> bool {
+        for ChangelogRecord { key, value, .. } in changes {
             self.bytes +=
                 size_of::<(Bytes, Option<Bytes>)>() + key.len() + value.as_ref().map_or(0, Bytes::len);
             self.changes.push((key.clone(), value.clone()));

@@ -8,7 +8,8 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use super::Values;
-use crate::port::{Change, Store, StoreError, StoreFactory, StoreId, StoreSize};
+use crate::format::ChangelogRecord;
+use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 /// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
 /// with nothing committed by others in between finds its state (S4.8).
@@ -51,8 +52,8 @@ struct Inner {
 }
 
 impl Inner {
-    fn change(&mut self, changes: &[Change]) {
-        for Change { key, value } in changes {
+    fn change(&mut self, changes: &[ChangelogRecord]) {
+        for ChangelogRecord { key, value, .. } in changes {
             let (added, removed) = match (self.entries.entry_ref(&key[..]), value) {
                 (EntryRef::Occupied(mut entry), Some(value)) => {
                     let old = entry.get_mut();
@@ -107,14 +108,14 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError> {
+    fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError> {
         let mut inner = self.write();
         inner.change(changes);
         inner.stamp = Some(stamp.to_owned());
         Ok(())
     }
 
-    fn restore(&self, changes: &[Change]) -> Result<(), StoreError> {
+    fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
         let mut inner = self.write();
         inner.stamp = None;
         inner.change(changes);

@@ -21,7 +21,8 @@ use rocksdb::{
 use super::Values;
 use super::folder::Folder;
 use super::ingest::Pending;
-use crate::port::{Change, Store, StoreError, StoreFactory, StoreId, StoreSize};
+use crate::format::ChangelogRecord;
+use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 /// The layout of a database; one of another layout is not reused.
 const FORMAT: u32 = 1;
@@ -208,7 +209,7 @@ impl RocksStore {
         self.folder.error("write", source)
     }
 
-    fn check_keys(&self, changes: &[Change]) -> Result<(), StoreError> {
+    fn check_keys(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
         match changes.iter().any(|change| change.key.first() == Some(&RESERVED)) {
             true => Err(self.folder.error("write", "a key starts with the reserved byte 255")),
             false => Ok(()),
@@ -257,13 +258,14 @@ impl Store for RocksStore {
         Ok(())
     }
 
-    fn apply(&self, changes: &[Change], stamp: &str) -> Result<(), StoreError> {
+    fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError> {
         self.check_keys(changes)?;
-        let size =
-            changes.iter().map(|Change { key, value }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
+        let size = changes
+            .iter()
+            .map(|ChangelogRecord { key, value, .. }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
         let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
         for at in in_key_order(changes.len(), |at| &changes[at].key) {
-            let Change { key, value } = &changes[at];
+            let ChangelogRecord { key, value, .. } = &changes[at];
             match value {
                 Some(value) => batch.put(key, value),
                 None => batch.delete(key),
@@ -274,7 +276,7 @@ impl Store for RocksStore {
         self.db()?.write(batch).map_err(|source| self.write_error(source))
     }
 
-    fn restore(&self, changes: &[Change]) -> Result<(), StoreError> {
+    fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
         self.check_keys(changes)?;
         let db = self.raw()?;
         if self.stamped.swap(false, Ordering::AcqRel) {

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::port::{Change, Store, StoreError, StoreId};
+use crate::format::ChangelogRecord;
+use crate::port::{Store, StoreError, StoreId};
 
 /// Opens a store of the kind under test. All calls share one state folder, or one process.
 pub(super) type Open<'a> = &'a mut dyn FnMut(&StoreId, bool) -> Result<Arc<dyn Store>, StoreError>;
@@ -18,12 +19,16 @@ pub(super) fn id(application_id: &str, partition: i32) -> StoreId {
 }
 
 /// A put of an entry of kind state.
-pub(super) fn put(key: &str, value: &str) -> Change {
-    Change { key: state_key(key).into(), value: Some(Bytes::copy_from_slice(value.as_bytes())) }
+pub(super) fn put(key: &str, value: &str) -> ChangelogRecord {
+    ChangelogRecord {
+        key: state_key(key).into(),
+        value: Some(Bytes::copy_from_slice(value.as_bytes())),
+        timestamp: 0,
+    }
 }
 
-fn delete(key: &str) -> Change {
-    Change { key: state_key(key).into(), value: None }
+fn delete(key: &str) -> ChangelogRecord {
+    ChangelogRecord { key: state_key(key).into(), value: None, timestamp: 0 }
 }
 
 fn state_key(key: &str) -> Vec<u8> {
@@ -268,14 +273,14 @@ fn agrees_with_a_map(open: Open<'_>) {
         let mut model = BTreeMap::new();
         let mut stamp = None;
         for (n, step) in steps.into_iter().enumerate() {
-            let mut change = |changes: Vec<(u8, Option<Vec<u8>>)>| -> Vec<Change> {
+            let mut change = |changes: Vec<(u8, Option<Vec<u8>>)>| -> Vec<ChangelogRecord> {
                 let changes = changes.into_iter().map(|(key, value)| {
                     let key = vec![0, key];
                     match &value {
                         Some(value) => model.insert(key.clone(), value.clone()),
                         None => model.remove(&key),
                     };
-                    Change { key: key.into(), value: value.map(Bytes::from) }
+                    ChangelogRecord { key: key.into(), value: value.map(Bytes::from), timestamp: 0 }
                 });
                 changes.collect()
             };

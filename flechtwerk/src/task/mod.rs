@@ -10,6 +10,6 @@ mod tests;
 
 pub(crate) use event::*;
 pub(crate) use machine::{Config, FIRST_POSITIONS, Machine};
-pub(crate) use overlay::{Layer, Overlay, Write};
+pub(crate) use overlay::{Layer, Overlay};
 pub(crate) use round::{Grouped, group};
 pub(crate) use stamp::{RESETTING, Stamp};

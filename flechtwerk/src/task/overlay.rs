@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hashbrown::HashMap;
 
+use crate::format::ChangelogRecord;
 use crate::glue::StateChange;
 
 /// One state, as far as a batch has touched it.
@@ -25,14 +26,6 @@ pub(crate) struct Layer {
     bytes: usize,
 }
 
-/// One final write of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Write {
-    pub(crate) key: Bytes,
-    pub(crate) value: Option<Bytes>,
-    pub(crate) timestamp: i64,
-}
-
 impl Layer {
     /// Bytes of keys and new values.
     pub(crate) fn bytes(&self) -> usize {
@@ -40,11 +33,11 @@ impl Layer {
     }
 
     /// The final writes: one for each key, none where the state is what it was before the batch.
-    pub(crate) fn writes(&self) -> Vec<Write> {
+    pub(crate) fn writes(&self) -> Vec<ChangelogRecord> {
         self.states
             .iter()
             .filter(|(_, touched)| touched.before != touched.now)
-            .map(|(key, touched)| Write {
+            .map(|(key, touched)| ChangelogRecord {
                 key: key.clone(),
                 value: touched.now.clone(),
                 timestamp: touched.timestamp,
@@ -71,14 +64,14 @@ impl Overlay {
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.
-    pub(crate) fn change(&mut self, key: &Bytes, state: Option<Bytes>, change: &StateChange, timestamp: i64) {
+    pub(crate) fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange, timestamp: i64) {
         let now = match change {
             StateChange::Unchanged => return,
-            StateChange::Set(bytes) => Some(bytes.clone()),
+            StateChange::Set(bytes) => Some(bytes),
             StateChange::Deleted => None,
         };
         let size = now.as_ref().map_or(0, Bytes::len);
-        match self.building.states.get_mut(key) {
+        match self.building.states.get_mut(&key) {
             Some(touched) => {
                 self.building.bytes += size;
                 self.building.bytes -= touched.now.as_ref().map_or(0, Bytes::len);
@@ -87,7 +80,7 @@ impl Overlay {
             }
             None => {
                 self.building.bytes += key.len() + size;
-                self.building.states.insert(key.clone(), Touched { before: state, now, timestamp });
+                self.building.states.insert(key, Touched { before: state, now, timestamp });
             }
         }
     }
@@ -101,7 +94,9 @@ impl Overlay {
     ///
     /// The caller closes the next batch only after the one before it is applied, or holds the layer back.
     pub(crate) fn close(&mut self) -> Arc<Layer> {
-        Arc::new(std::mem::take(&mut self.building))
+        // The next batch will hardly be larger, and growing a map step by step moves everything in it each time.
+        let states = HashMap::with_capacity(self.building.states.len());
+        Arc::new(std::mem::replace(&mut self.building, Layer { states, bytes: 0 }))
     }
 
     /// A closed batch is being committed from here on.
@@ -135,8 +130,8 @@ mod tests {
     #[test]
     fn a_state_that_ends_as_it_began_is_not_written() {
         let mut overlay = Overlay::default();
-        overlay.change(&bytes("k"), Some(bytes("1")), &set("2"), 1);
-        overlay.change(&bytes("k"), Some(bytes("2")), &set("1"), 2);
+        overlay.change(bytes("k"), Some(bytes("1")), set("2"), 1);
+        overlay.change(bytes("k"), Some(bytes("2")), set("1"), 2);
         assert_eq!(overlay.get(b"k"), Some(Some(bytes("1"))));
         assert_eq!(overlay.close().writes(), []);
     }
@@ -144,42 +139,42 @@ mod tests {
     #[test]
     fn a_delete_writes_a_tombstone_and_nothing_where_there_was_no_entry() {
         let mut overlay = Overlay::default();
-        overlay.change(&bytes("had"), Some(bytes("1")), &StateChange::Deleted, 3);
-        overlay.change(&bytes("new"), None, &set("1"), 4);
-        overlay.change(&bytes("new"), Some(bytes("1")), &StateChange::Deleted, 5);
+        overlay.change(bytes("had"), Some(bytes("1")), StateChange::Deleted, 3);
+        overlay.change(bytes("new"), None, set("1"), 4);
+        overlay.change(bytes("new"), Some(bytes("1")), StateChange::Deleted, 5);
         let writes = overlay.close().writes();
-        assert_eq!(writes, [Write { key: bytes("had"), value: None, timestamp: 3 }]);
+        assert_eq!(writes, [ChangelogRecord { key: bytes("had"), value: None, timestamp: 3 }]);
     }
 
     #[test]
     fn one_final_write_for_each_key() {
         let mut overlay = Overlay::default();
-        overlay.change(&bytes("k"), None, &set("1"), 1);
-        overlay.change(&bytes("k"), Some(bytes("1")), &set("2"), 2);
+        overlay.change(bytes("k"), None, set("1"), 1);
+        overlay.change(bytes("k"), Some(bytes("1")), set("2"), 2);
         let writes = overlay.close().writes();
-        assert_eq!(writes, [Write { key: bytes("k"), value: Some(bytes("2")), timestamp: 2 }]);
+        assert_eq!(writes, [ChangelogRecord { key: bytes("k"), value: Some(bytes("2")), timestamp: 2 }]);
     }
 
     #[test]
     fn unchanged_refers_to_the_batch_that_is_still_committing() {
         let mut overlay = Overlay::default();
-        overlay.change(&bytes("k"), None, &set("1"), 1);
+        overlay.change(bytes("k"), None, set("1"), 1);
         let first = overlay.close();
         overlay.committing(first);
         // The store has no entry yet; the next batch sees 1 all the same, and writing 1 again is no change.
         assert_eq!(overlay.get(b"k"), Some(Some(bytes("1"))));
-        overlay.change(&bytes("k"), Some(bytes("1")), &StateChange::Deleted, 2);
+        overlay.change(bytes("k"), Some(bytes("1")), StateChange::Deleted, 2);
         assert_eq!(overlay.get(b"k"), Some(None));
         overlay.applied();
         let writes = overlay.close().writes();
-        assert_eq!(writes, [Write { key: bytes("k"), value: None, timestamp: 2 }]);
+        assert_eq!(writes, [ChangelogRecord { key: bytes("k"), value: None, timestamp: 2 }]);
     }
 
     #[test]
     fn bytes_follow_the_last_value_of_each_key() {
         let mut overlay = Overlay::default();
-        overlay.change(&bytes("key"), None, &set("12345"), 1);
-        overlay.change(&bytes("key"), Some(bytes("12345")), &set("1"), 2);
+        overlay.change(bytes("key"), None, set("12345"), 1);
+        overlay.change(bytes("key"), Some(bytes("12345")), set("1"), 2);
         assert_eq!(overlay.building_bytes(), 4);
         overlay.discard();
         assert_eq!(overlay.building_bytes(), 0);

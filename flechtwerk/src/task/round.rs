@@ -16,23 +16,11 @@ pub(crate) struct Grouped {
 /// where the stage computes them, else the record keys count. Within a bucket the records are in `inputs` order
 /// and then offset order, or merged by timestamp; offset order within an input always holds.
 pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
-    let (bucket_of, mut starts, key_of) = assign(&records, keys);
-    let total = key_of.iter().map(|key| key.len() + 1).sum();
-    let mut buffer = Vec::with_capacity(total);
-    for key in &key_of {
-        format::put_key(Kind::State, key, &mut buffer);
-    }
+    let (bucket_of, mut starts, ends, buffer) = assign(&records, keys);
     let buffer = Bytes::from(buffer);
     let mut at = 0;
-    let changelog_keys: Vec<Bytes> = key_of
-        .iter()
-        .map(|key| {
-            let end = at + key.len() + 1;
-            let whole = buffer.slice(at..end);
-            at = end;
-            whole
-        })
-        .collect();
+    let changelog_keys: Vec<Bytes> =
+        ends.into_iter().map(|end| buffer.slice(std::mem::replace(&mut at, end)..end)).collect();
 
     // `starts` holds counts up to here; make it the first place of each bucket.
     let mut next = 0;
@@ -68,26 +56,28 @@ pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: 
     Grouped { round: Round { records, buckets }, changelog_keys }
 }
 
-/// Each record's bucket, each bucket's count and key.
-fn assign(records: &[RawRecord], keys: Option<&[Bytes]>) -> (Vec<u32>, Vec<u32>, Vec<Bytes>) {
+/// Each record's bucket, each bucket's count and the end of its changelog key in a buffer of all of them.
+fn assign(records: &[RawRecord], keys: Option<&[Bytes]>) -> (Vec<u32>, Vec<u32>, Vec<usize>, Vec<u8>) {
     let mut known: HashMap<&[u8], u32> = HashMap::with_capacity(records.len());
     let mut bucket_of = Vec::with_capacity(records.len());
-    let mut counts: Vec<u32> = Vec::new();
-    let mut key_of: Vec<Bytes> = Vec::new();
+    let mut counts: Vec<u32> = Vec::with_capacity(records.len());
+    let mut ends = Vec::with_capacity(records.len());
+    let mut buffer = Vec::with_capacity(records.len() * 16);
     for (index, record) in records.iter().enumerate() {
         let key = match keys {
-            Some(keys) => Some(&keys[index]),
-            None => record.key.as_ref(),
+            Some(keys) => &keys[index][..],
+            None => record.key.as_deref().unwrap_or_default(),
         };
-        let bucket = *known.entry(key.map_or(&[][..], |key| &key[..])).or_insert_with(|| {
+        let bucket = *known.entry(key).or_insert_with(|| {
             counts.push(0);
-            key_of.push(key.cloned().unwrap_or_default());
+            format::put_key(Kind::State, key, &mut buffer);
+            ends.push(buffer.len());
             (counts.len() - 1) as u32
         });
         counts[bucket as usize] += 1;
         bucket_of.push(bucket);
     }
-    (bucket_of, counts, key_of)
+    (bucket_of, counts, ends, buffer)
 }
 
 /// Moves each record to its place.

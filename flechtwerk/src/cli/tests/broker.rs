@@ -8,7 +8,7 @@ use crate::cli::handover::KafkaBackend;
 use crate::cli::output::Output;
 use crate::cli::{CLEAN, Call, REFUSED, main_with};
 use crate::kafka::{ClientSettings, Kafka};
-use crate::port::{Cluster, NewTopic, OffsetCommit, TopicDescription, TopicPartition};
+use crate::port::{Cluster, NewTopic, OffsetCommit, Stability, TopicDescription, TopicPartition};
 use crate::startup::testing::DEMO;
 use crate::task::{RESETTING, Stamp};
 
@@ -67,7 +67,10 @@ impl Corner {
 
     fn committed(&self, stage: &str, topic: &str, partition: i32) -> (Option<i64>, String) {
         let at = TopicPartition { topic: self.name(topic), partition };
-        let mut all = self.cluster.committed(&self.name(&format!("demo-{stage}")), &[at], LONG).unwrap();
+        let mut all = self
+            .cluster
+            .committed(&self.name(&format!("demo-{stage}")), &[at], Stability::Stable, LONG)
+            .unwrap();
         let one = all.remove(0);
         (one.offset, one.metadata)
     }

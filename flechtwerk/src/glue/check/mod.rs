@@ -4,5 +4,5 @@ mod pipeline;
 mod stage;
 mod text;
 
-pub use pipeline::{Entry, Table, check, places};
-pub use stage::{inputs_complete, key_not_null, parameter, state_taken};
+pub use pipeline::{Entry, Table, check, places, stages};
+pub use stage::{input_once, inputs_complete, key_not_null, parameter, state_taken};

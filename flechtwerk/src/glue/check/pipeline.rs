@@ -1,7 +1,7 @@
 //! Checks of a whole pipeline: what must be unique is, and no two topics have one name. One pass puts every name into a
 //! hash table, so that a pipeline of many stages costs no more for each than a small one.
 
-use super::super::{Listed, Part, StageInfo, TopicInfo};
+use super::super::{AnyStage, Listed, Part, StageInfo, TopicInfo};
 use super::text::{Message, Name, same};
 
 /// Kafka's limit for the names of topics.
@@ -29,6 +29,7 @@ enum Kind {
 struct Item {
     kind: Kind,
     name: Name,
+    hash: u64,
     /// Index into the list of stages.
     stage: usize,
 }
@@ -58,6 +59,17 @@ pub struct Entry {
 pub struct Table<const WRITTEN: usize> {
     entries: &'static [Entry],
     faults: [Fault; WRITTEN],
+}
+
+/// What the pipeline runs.
+pub const fn stages<const N: usize>(entries: &[Entry]) -> [&'static dyn AnyStage; N] {
+    let mut stages = [entries[0].listed.stage; N];
+    let mut n = 1;
+    while n < N {
+        stages[n] = entries[n].listed.stage;
+        n += 1;
+    }
+    stages
 }
 
 /// How many places the hash table of these stages needs.
@@ -97,7 +109,7 @@ const fn stage(
     macro_rules! add {
         ($kind:expr, $name:expr) => {
             if let Fault::Clash { theirs, mine, exactly } =
-                add(places, Item { kind: $kind, name: $name, stage })
+                add(places, Item { kind: $kind, name: $name, hash: $name.hash(), stage })
             {
                 return Fault::Clash { theirs, mine, exactly };
             }
@@ -142,24 +154,22 @@ const fn application(pipeline: &'static str, info: &'static StageInfo, ending: &
 
 /// Puts an item into the hash table, unless it clashes with one that is there or is the same.
 const fn add(places: &mut [Option<Item>], mine: Item) -> Fault {
-    let mut place = mine.name.hash() as usize % places.len();
+    let mut place = mine.hash as usize % places.len();
     while let Some(theirs) = places[place] {
-        if let Some(exactly) = theirs.name.compare(&mine.name) {
-            match (theirs.kind, mine.kind) {
-                (Kind::Topic(one), Kind::Topic(other)) if exactly && same(one.id, other.id) => {
-                    return Fault::None;
-                }
+        if theirs.hash == mine.hash {
+            let rivals = match (theirs.kind, mine.kind) {
+                (Kind::Topic(one), Kind::Topic(other)) if same(one.id, other.id) => return Fault::None,
+                (Kind::Topic(_) | Kind::Changelog, Kind::Topic(_) | Kind::Changelog) => true,
                 (Kind::Path, Kind::Path)
                 | (Kind::Stage, Kind::Stage)
-                | (Kind::Application, Kind::Application)
-                    if exactly =>
-                {
+                | (Kind::Application, Kind::Application) => true,
+                _ => false,
+            };
+            if rivals && let Some(exactly) = theirs.name.compare(&mine.name) {
+                // Kafka takes only topics for the same that differ in `.` and `_`.
+                if exactly || matches!(mine.kind, Kind::Topic(_) | Kind::Changelog) {
                     return Fault::Clash { theirs, mine, exactly };
                 }
-                (Kind::Topic(_) | Kind::Changelog, Kind::Topic(_) | Kind::Changelog) => {
-                    return Fault::Clash { theirs, mine, exactly };
-                }
-                _ => {}
             }
         }
         place = (place + 1) % places.len();

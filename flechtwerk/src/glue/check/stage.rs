@@ -1,15 +1,19 @@
 //! Checks of one stage. Each is called in a constant whose expression is shown at the user's tokens that it is about.
 
-use super::super::{Part, TopicInfo};
+use super::super::{InputCheck, Part, TopicInfo};
 use super::text::{Message, Name, same};
 
-/// Every topic that the input type takes stands in `inputs`.
+/// Every topic that the input type takes stands in `inputs`. The other way round is checked by types.
 #[track_caller]
-pub const fn inputs_complete(ty: &str, inputs: &[&TopicInfo], takes: &[&'static TopicInfo]) {
+pub const fn inputs_complete(ty: &str, inputs: &[InputCheck]) {
+    let takes = inputs[0].takes;
+    if takes.len() <= inputs.len() {
+        return;
+    }
     let mut n = 0;
     while n < takes.len() {
         let mut m = 0;
-        while m < inputs.len() && !same(inputs[m].id, takes[n].id) {
+        while m < inputs.len() && !same(inputs[m].info.id, takes[n].id) {
             m += 1;
         }
         if m == inputs.len() {
@@ -27,10 +31,26 @@ pub const fn inputs_complete(ty: &str, inputs: &[&TopicInfo], takes: &[&'static 
     }
 }
 
+/// The topic at `index` does not stand in `inputs` twice, under two names of its type.
+#[track_caller]
+pub const fn input_once(inputs: &[InputCheck], index: usize) {
+    let mut n = 0;
+    while n < index {
+        if same(inputs[n].info.id, inputs[index].info.id) {
+            Message::new()
+                .add("topic ")
+                .quoted(Name::of(inputs[n].info.name))
+                .add(" stands in `inputs` twice, and a stage reads each topic once: remove one")
+                .panic();
+        }
+        n += 1;
+    }
+}
+
 /// A stage that says `state = ..` has a parameter for it.
 #[track_caller]
-pub const fn state_taken(ty: &str, parts: &[Part]) {
-    if count_states(parts) == 0 {
+pub const fn state_taken(ty: &str, parameters: &[&'static [Part]]) {
+    if !any_state(parameters) {
         Message::new()
             .add("the attribute says `state = ")
             .add(ty)
@@ -91,13 +111,17 @@ const fn pair(earlier: &Part, later: &Part) {
     }
 }
 
-const fn count_states(parts: &[Part]) -> usize {
-    let (mut count, mut n) = (0, 0);
-    while n < parts.len() {
-        if matches!(parts[n], Part::State(_)) {
-            count += 1;
+const fn any_state(parameters: &[&'static [Part]]) -> bool {
+    let mut n = 0;
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            if matches!(parameters[n][m], Part::State(_)) {
+                return true;
+            }
+            m += 1;
         }
         n += 1;
     }
-    count
+    false
 }

@@ -11,8 +11,8 @@ use rdkafka::bindings::rd_kafka_vtype_t as V;
 
 use super::Handle;
 use super::error::{self, NativeError, code};
+use crate::format::ChangelogRecord;
 use crate::glue::Outputs;
-use crate::port::ChangelogRecord;
 use crate::record::Headers;
 
 /// The partitioner is to choose.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::support::*;
-use crate::port::{ErrorKind, TopicPartition};
+use crate::port::{ErrorKind, Stability, TopicPartition};
 
 #[test]
 fn topics_come_and_go_and_have_an_id_of_their_own() {
@@ -84,11 +84,11 @@ fn a_group_without_members_can_be_committed_to_and_one_with_members_can_not() {
     // The first group of a cluster has to wait for its coordinator.
     assert_eq!(persist(|| cluster.group_members(&group, LONG)).unwrap(), 0);
     let places = [at(&topic, 0), at(&topic, 1)];
-    let none = persist(|| cluster.committed(&group, &places, LONG)).unwrap();
+    let none = persist(|| cluster.committed(&group, &places, Stability::Stable, LONG)).unwrap();
     assert!(none.iter().all(|committed| committed.offset.is_none() && committed.metadata.is_empty()));
 
     persist(|| cluster.commit(&group, &[offset(&topic, 1, 0, "resetting")], LONG)).unwrap();
-    let committed = cluster.committed(&group, &places, LONG).unwrap();
+    let committed = cluster.committed(&group, &places, Stability::Stable, LONG).unwrap();
     let of = |partition| committed.iter().find(|committed| committed.at.partition == partition).unwrap();
     assert_eq!((of(0).offset, of(0).metadata.as_str()), (None, ""));
     assert_eq!((of(1).offset, of(1).metadata.as_str()), (Some(0), "resetting"));

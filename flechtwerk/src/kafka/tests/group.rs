@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::support::*;
 use crate::kafka::{ClientSettings, Kafka};
-use crate::port::{ErrorKind, GroupEvent, Producer};
+use crate::port::{ErrorKind, GroupEvent, Producer, Stability};
 
 #[test]
 fn committed_offsets_come_with_their_metadata_and_only_when_stable() {
@@ -35,7 +35,7 @@ fn committed_offsets_come_with_their_metadata_and_only_when_stable() {
     send(&mut *producer, 50, "owner:2:-");
     producer.abort(LONG).unwrap();
     assert_eq!(committed(), read);
-    assert_eq!(kafka.cluster().unwrap().committed(&group, &places, LONG).unwrap(), read);
+    assert_eq!(kafka.cluster().unwrap().committed(&group, &places, Stability::Stable, LONG).unwrap(), read);
     member.leave();
 }
 

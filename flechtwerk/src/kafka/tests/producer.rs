@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::support::*;
+use crate::format::ChangelogRecord;
 use crate::kafka::Kafka;
-use crate::port::{ChangelogRecord, ErrorKind};
+use crate::port::ErrorKind;
 
 fn committed_values(kafka: &Kafka, topic: &Arc<str>, end: i64) -> Vec<Bytes> {
     let reader = reader(kafka);

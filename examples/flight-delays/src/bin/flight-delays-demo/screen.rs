@@ -68,9 +68,12 @@ impl Screen {
 
     /// Leaves the last state of things standing.
     pub(crate) fn finish(self, latest: &BTreeMap<String, Delays>) {
-        if let Screen::Terminal { all, .. } = &self {
+        if let Screen::Terminal { all, sent, results, table } = &self {
+            [sent, results, table].into_iter().for_each(ProgressBar::finish_and_clear);
             let _ = all.clear();
         }
+        // The bars would wipe out what is printed below them.
+        drop(self);
         println!("{}", busiest(latest));
     }
 }
@@ -80,7 +83,7 @@ fn busiest(latest: &BTreeMap<String, Delays>) -> Table {
     let mut airports: Vec<_> = latest.iter().collect();
     airports.sort_by_key(|(_, delays)| std::cmp::Reverse(delays.figures.flights));
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["airport", "city", "flights", "late", "mean min", "deviation", "worst min"]);
     for (code, delays) in airports.iter().take(SHOWN) {
         let figures = &delays.figures;

@@ -1,0 +1,89 @@
+/// Counts.
+#[cfg(feature = "count")]
+pub async fn count(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Counts>,
+) -> Result {
+    Ok(())
+}
+#[cfg(feature = "count")]
+#[doc(hidden)]
+#[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
+pub struct count {}
+#[cfg(feature = "count")]
+#[allow(clippy::all, non_camel_case_types, refining_impl_trait, unused_variables)]
+const _: () = {
+    struct __Stage;
+    impl ::flechtwerk::glue::Listable for count {
+        const LISTED: ::flechtwerk::glue::Listed = ::flechtwerk::glue::listed::<
+            __Stage,
+        >();
+    }
+    const _: () = {
+        type __T0 = Words;
+        type __Input = <Record<
+            Words,
+        > as ::flechtwerk::glue::CheckedBy<
+            { ::flechtwerk::glue::input_type::<Record<Words>>() },
+        >>::It;
+        type count = <(
+            __Input,
+            (__T0, ()),
+            (State<Count>, (Out<Counts>, ())),
+            Result,
+        ) as ::flechtwerk::glue::CheckedBy<
+            {
+                let inputs: [::flechtwerk::glue::InputCheck; 1usize] = [
+                    ::flechtwerk::glue::input::<
+                        <__Input as ::flechtwerk::glue::Same>::T,
+                        <__T0 as ::flechtwerk::glue::With<__Input>>::It,
+                        ::flechtwerk::glue::AnyKey,
+                    >(),
+                ];
+                let slots: [&[::flechtwerk::glue::Part]; 2usize] = [
+                    ::flechtwerk::glue::slot::<
+                        State<Count>,
+                        ::flechtwerk::glue::Says<Count>,
+                    >(),
+                    ::flechtwerk::glue::slot::<
+                        Out<Counts>,
+                        ::flechtwerk::glue::Says<Count>,
+                    >(),
+                ];
+                ::flechtwerk::glue::inputs_complete("Record<Words>", &inputs);
+                ::flechtwerk::glue::state_taken("Count", &slots);
+                ::flechtwerk::glue::key_not_null(inputs[0usize].info);
+                ::flechtwerk::glue::parameter(&slots, 0usize);
+                ::flechtwerk::glue::parameter(&slots, 1usize);
+                ::flechtwerk::glue::returns::<Result>()
+            },
+        >>::It;
+        impl ::flechtwerk::glue::Stage for __Stage {
+            const INFO: &'static ::flechtwerk::glue::StageInfo = &::flechtwerk::glue::StageInfo {
+                name: "count",
+                id: concat!(module_path!(), "::", "count"),
+                application_id: ::core::option::Option::None,
+                inputs: &[
+                    <<Self::Topics as ::flechtwerk::glue::Pair>::First as ::flechtwerk::glue::Topic>::INFO,
+                ],
+                parts: ::flechtwerk::glue::AllParts::<Self::Slots, 12usize>::LIST,
+                start: ::flechtwerk::glue::Start::Earliest,
+                order: ::flechtwerk::glue::Order::Inputs,
+                custom_key: false,
+                stub: false,
+            };
+            type Input = <count as ::flechtwerk::glue::Checked>::Input;
+            type Topics = <count as ::flechtwerk::glue::Checked>::Topics;
+            type Slots = <count as ::flechtwerk::glue::Checked>::Slots;
+            fn call(
+                input: Self::Input,
+                slots: &mut Self::Slots,
+            ) -> impl ::flechtwerk::glue::Future<
+                Output = <count as ::flechtwerk::glue::Checked>::Returns,
+            > + ::flechtwerk::glue::Send {
+                count(input, &mut slots.0, &mut slots.1.0)
+            }
+        }
+    };
+};

@@ -1,0 +1,114 @@
+//! Whole expansions, as a person would write them. `UPDATE_EXPECT=1 cargo test -p flechtwerk-macros` writes them anew.
+
+use expect_test::{ExpectFile, expect_file};
+use proc_macro2::TokenStream;
+
+use crate::expand;
+
+fn check(expanded: TokenStream, expected: ExpectFile) {
+    let file = syn::parse2(expanded).unwrap_or_else(|error| panic!("the expansion does not parse: {error}"));
+    expected.assert_eq(&prettyplease::unparse(&file));
+}
+
+fn tokens(source: &str) -> TokenStream {
+    source.parse().unwrap_or_else(|error| panic!("the source is not Rust: {error}"))
+}
+
+#[test]
+fn topic() {
+    check(
+        expand::topic(tokens(r#""words", key = Utf8, value = Json<u64>"#), tokens("pub struct Words;")),
+        expect_file!["../snapshots/topic.rs"],
+    );
+}
+
+#[test]
+fn topic_with_mistakes() {
+    check(
+        expand::topic(tokens(r#""wor ds", key = Utf8, vale = Utf8"#), tokens("pub struct Words;")),
+        expect_file!["../snapshots/topic_with_mistakes.rs"],
+    );
+}
+
+#[test]
+fn state() {
+    check(
+        expand::state(tokens("#[state(version = 2)] pub struct Count { n: u64 }")),
+        expect_file!["../snapshots/state.rs"],
+    );
+}
+
+#[test]
+fn state_generic() {
+    check(
+        expand::state(tokens("pub struct Last<T> where T: Clone { value: T }")),
+        expect_file!["../snapshots/state_generic.rs"],
+    );
+}
+
+#[test]
+fn input() {
+    check(
+        expand::input(tokens(
+            "pub enum Trip { Profile(Record<Profiles>), #[cfg(feature = \"updates\")] Update(Record<Updates>) }",
+        )),
+        expect_file!["../snapshots/input.rs"],
+    );
+}
+
+#[test]
+fn input_with_mistakes() {
+    check(
+        expand::input(tokens("pub struct Trip { profile: Record<Profiles> }")),
+        expect_file!["../snapshots/input_with_mistakes.rs"],
+    );
+}
+
+#[test]
+fn transformer() {
+    check(
+        expand::transformer(
+            tokens("inputs = [Words], state = Count"),
+            tokens(
+                "/// Counts. \n #[cfg(feature = \"count\")] \n
+                pub async fn count(word: Record<Words>, state: &mut State<Count>, out: &mut Out<Counts>) -> Result {
+                    Ok(())
+                }",
+            ),
+        ),
+        expect_file!["../snapshots/transformer.rs"],
+    );
+}
+
+#[test]
+fn transformer_with_everything() {
+    check(
+        expand::transformer(
+            tokens(
+                r#"inputs = [Words, Lines], key = keys::by_value, name = "copy", application_id = "app",
+                order = timestamp, start = latest, crate = fw"#,
+            ),
+            tokens("async fn r#match(text: Text) -> fw::Result { Ok(()) }"),
+        ),
+        expect_file!["../snapshots/transformer_with_everything.rs"],
+    );
+}
+
+#[test]
+fn transformer_with_mistakes() {
+    check(
+        expand::transformer(
+            tokens("inputs = []"),
+            tokens("pub(crate) fn count(word: Record<Words>) -> Result { body(word) }"),
+        ),
+        expect_file!["../snapshots/transformer_with_mistakes.rs"],
+    );
+}
+
+#[test]
+fn pipeline() {
+    check(
+        expand::pipeline(tokens(r#"@flechtwerk pub DEMO = "demo": [count, #[cfg(feature = "other")] a::b]"#)),
+        expect_file!["../snapshots/pipeline.rs"],
+    );
+}
