@@ -37,8 +37,17 @@ fn topology_in_all_formats() {
     let beginnings =
         [("text", "pipeline rig"), ("mermaid", "flowchart LR"), ("dot", "digraph \"rig\""), ("json", "{\n")];
     for (format, beginning) in beginnings {
-        let arguments =
-            ["topology", "--format", format, "--stage", "count", "--namespace", "ns-", "--topic", "words=prod.words"];
+        let arguments = [
+            "topology",
+            "--format",
+            format,
+            "--stage",
+            "count",
+            "--namespace",
+            "ns-",
+            "--topic",
+            "words=prod.words",
+        ];
         let (status, stdout, stderr) = answer(program(RIG, &arguments).output().expect("run it"));
         assert_eq!((status, &*stderr), (0, ""));
         assert!(stdout.starts_with(beginning), "{format}:\n{stdout}");
@@ -61,7 +70,8 @@ fn topics_create() {
     assert!(stderr.contains("no number of partitions") && stderr.contains("--partitions N"), "{stderr}");
     assert_eq!(job.kafka.partitions(job.topic("words")), 0, "nothing was created");
 
-    let (status, stdout, stderr) = job.tool(&["topics", "create", "--partitions", "3", "--replication-factor", "1"]);
+    let (status, stdout, stderr) =
+        job.tool(&["topics", "create", "--partitions", "3", "--replication-factor", "1"]);
     assert_eq!(status, 0, "{stderr}");
     assert_eq!(stdout.matches("created").count(), 3, "{stdout}");
     for topic in [job.topic("words"), job.topic("counts"), &job.changelog()] {
@@ -101,7 +111,10 @@ fn reset_begins_anew() {
     let (status, stdout, stderr) = job.tool(&["reset", "--execute"]);
     assert_eq!(status, 0, "{stderr}");
     assert!(stdout.contains("done"), "{stdout}");
-    assert_eq!(job.committed("words").into_values().collect::<Vec<_>>(), [(0, String::new()), (0, String::new())]);
+    assert_eq!(
+        job.committed("words").into_values().collect::<Vec<_>>(),
+        [(0, String::new()), (0, String::new())]
+    );
     assert!(job.state().is_empty(), "the changelog is new and empty");
     run_to(&job, 3);
     assert_eq!(counts(&job), ["1", "2", "3", "1", "2", "3"], "counted anew; old outputs stay");
@@ -198,7 +211,9 @@ fn stages_are_chosen() {
     job.wait_for_offset("words", 0, 1);
     let obey = job.rig.application_id("rig", "obey");
     let committed = || kafka.committed(&obey, job.topic("words"));
-    wait_for("the other stage has committed too", || committed().get(&0).is_some_and(|(offset, _)| *offset == 1));
+    wait_for("the other stage has committed too", || {
+        committed().get(&0).is_some_and(|(offset, _)| *offset == 1)
+    });
     assert_eq!(both.terminate(STOP), 0, "a clean stop");
     job.write("words", 0, "a", &["x"]);
     let mut one = job.rig.start();
@@ -222,7 +237,12 @@ fn two_namespaces_side_by_side() {
         output.wait(written);
     }
     for instance in &mut instances {
-        assert_eq!(logged(instance, "task is running"), 2, "each task started once; log:\n{}", instance.log());
+        assert_eq!(
+            logged(instance, "task is running"),
+            2,
+            "each task started once; log:\n{}",
+            instance.log()
+        );
         assert_eq!(logged(instance, "was aborted"), 0, "undisturbed; log:\n{}", instance.log());
         assert_eq!(instance.terminate(STOP), 0, "a clean stop");
     }

@@ -32,10 +32,9 @@ fn secured(rig: Rig) -> Rig {
 fn password_by_file_and_by_environment() {
     let file = variable("FLECHTWERK_TEST_PASSWORD_FILE");
     let password = password();
-    let ways: [&dyn Fn(Rig) -> Rig; 2] = [
-        &|rig| rig.arg("--sasl-password-file", &file),
-        &|rig| rig.env("FLECHTWERK_SASL_PASSWORD", &password),
-    ];
+    let ways: [&dyn Fn(Rig) -> Rig; 2] = [&|rig| rig.arg("--sasl-password-file", &file), &|rig| {
+        rig.env("FLECHTWERK_SASL_PASSWORD", &password)
+    }];
     for way in ways {
         let job = Job::new(&Kafka::from_env(), RIG, "count", 2)
             .with(|rig| way(secured(rig)).arg("--log", "trace").arg("-X", "debug=security,broker,conf"));
@@ -98,10 +97,16 @@ fn secrets_have_their_places() {
         let (status, stdout, stderr) = answer(program(RIG, &arguments).output().expect("run it"));
         assert_eq!(status, 2, "{arguments:?}: {stdout}{stderr}");
         assert!(stderr.contains("password"), "{stderr}");
-        assert!(!stderr.contains("hunter2") && !stdout.contains("hunter2"), "{arguments:?}: {stdout}{stderr}");
+        assert!(
+            !stderr.contains("hunter2") && !stdout.contains("hunter2"),
+            "{arguments:?}: {stdout}{stderr}"
+        );
     }
     let mut unfinished = program(RIG, &["check", "--sasl-username", "ann"]);
     let (status, _, stderr) = answer(unfinished.output().expect("run it"));
     assert_eq!(status, 2, "{stderr}");
-    assert!(stderr.contains("FLECHTWERK_SASL_PASSWORD") && stderr.contains("--sasl-password-file"), "{stderr}");
+    assert!(
+        stderr.contains("FLECHTWERK_SASL_PASSWORD") && stderr.contains("--sasl-password-file"),
+        "{stderr}"
+    );
 }

@@ -34,7 +34,8 @@ fn refuses(command: Command, texts: &[&str]) -> String {
 #[test]
 fn flags_win_over_environment_over_file() {
     let dir = tempfile::tempdir().expect("a folder");
-    let path = file(&dir, "namespace = \"file-\"\n[topic]\nwords = \"file.words\"\ncounts = \"file.counts\"\n");
+    let path =
+        file(&dir, "namespace = \"file-\"\n[topic]\nwords = \"file.words\"\ncounts = \"file.counts\"\n");
     let group = |flags: &[&str], environment: &[(&str, &str)], with_file: bool| {
         let mut command = program(RIG, &["topology", "--stage", "count"]);
         command.args(flags).envs(environment.iter().copied());
@@ -49,7 +50,10 @@ fn flags_win_over_environment_over_file() {
     assert!(group(&flag, &environment, true).contains("flag-rig-count-changelog"));
     assert!(group(&[], &environment, true).contains("env-rig-count-changelog"));
     let from_file = group(&[], &[], true);
-    assert!(from_file.contains("file-rig-count-changelog") && from_file.contains("file.words"), "{from_file}");
+    assert!(
+        from_file.contains("file-rig-count-changelog") && from_file.contains("file.words"),
+        "{from_file}"
+    );
     assert!(group(&[], &[], false).contains("in rig-count-changelog"));
     assert!(group(&[], &[("FLECHTWERK_NAMESPACE", "")], true).contains("file-rig-count"), "empty is not set");
     let by_variable = [("FLECHTWERK_CONFIG", path.to_str().expect("a path"))];
@@ -117,13 +121,19 @@ fn unknown_names_and_wrong_values() {
 #[test]
 fn broker_that_is_down_at_the_start() {
     // A port that was free a moment ago; nobody listens there.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
     let address = format!("127.0.0.1:{port}");
     for command in ["run", "check"] {
-        let arguments = [command, "--bootstrap-servers", &address, "--connect-timeout", "1s", "--store", "memory"];
+        let arguments =
+            [command, "--bootstrap-servers", &address, "--connect-timeout", "1s", "--store", "memory"];
         refuses(
             program(RIG, &arguments),
-            &[&format!("no broker at {address} answered within 1s"), "`bootstrap_servers`", "start the brokers"],
+            &[
+                &format!("no broker at {address} answered within 1s"),
+                "`bootstrap_servers`",
+                "start the brokers",
+            ],
         );
     }
 }
