@@ -39,7 +39,10 @@ impl Cluster {
         for result in block_on(admin.create_topics([&topic], &AdminOptions::new())).expect("create topics") {
             result.unwrap_or_else(|(name, error)| panic!("create topic {name}: {error}"));
         }
-        wait_for("the new topic is visible", || self.kafka.partitions(name) == partitions);
+        for node in self.kafka.brokers.split(',') {
+            let node = Kafka { brokers: node.to_owned() };
+            wait_for("every node knows the new topic", || node.partitions(name) == partitions);
+        }
     }
 
     /// The node that leads a partition, -1 for none.

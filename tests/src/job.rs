@@ -65,6 +65,23 @@ impl Job {
         Job { kafka: kafka.clone(), rig, stage, binary: binary.into(), topics }
     }
 
+    /// The same stage in a namespace of its own: it reads the same inputs, and writes outputs of its own.
+    pub fn beside(&self, partitions: i32) -> Job {
+        let mut job = Job::without_topics(&self.kafka, &self.binary, self.stage);
+        let (inputs, outputs) = topics_of(self.stage);
+        let mut rig = Rig::new(&self.kafka, &self.binary).stage(self.stage);
+        for input in inputs {
+            job.topics.insert(input, self.topic(input).to_owned());
+        }
+        for output in outputs {
+            self.kafka.create_topic(job.topic(output), partitions, &[]);
+        }
+        for (name, topic) in &job.topics {
+            rig = rig.topic(name, topic);
+        }
+        Job { rig, ..job }
+    }
+
     /// Changes how instances are started.
     pub fn with(mut self, change: impl FnOnce(Rig) -> Rig) -> Job {
         self.rig = change(self.rig);

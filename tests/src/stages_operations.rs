@@ -7,7 +7,7 @@ use flechtwerk::prelude::*;
 use crate::pipeline::{Joined, Words};
 
 /// Says in the log that it has begun with a record: `seen VALUE`. Then it does what the value says: `hang` waits for
-/// ever, `block` keeps its thread for ever, everything else is copied.
+/// ever, `block` keeps its thread for ever, `big:BYTES` sends a value of that size, everything else is copied.
 #[transformer(inputs = [Words])]
 pub async fn aloud(word: Record<Words>, out: &mut Out<Joined>) -> flechtwerk::Result {
     eprintln!("seen {}", word.value);
@@ -16,7 +16,10 @@ pub async fn aloud(word: Record<Words>, out: &mut Out<Joined>) -> flechtwerk::Re
         "block" => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
-        _ => out.send(word.key, word.value),
+        other => match other.strip_prefix("big:") {
+            Some(size) => out.send(word.key, "x".repeat(size.parse()?)),
+            None => out.send(word.key, word.value),
+        },
     }
     Ok(())
 }

@@ -95,14 +95,21 @@ impl Reader for KafkaReader {
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError> {
         let Shared { handle, source, .. } = &*self.shared;
         let until = Instant::now() + limit;
+        let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        // The client asks by itself only for the leaders of what it is reading, which may be nothing: once a broker was
+        // restarted, each call would fail by the leader's old epoch, for ever.
+        let failed = |error: BrokerError| {
+            if error.kind == ErrorKind::Retriable {
+                let _ = handle.metadata(Some(&at.topic), left());
+            }
+            source.explain(error)
+        };
         // The high watermark first: where the last stable offset has reached it afterwards, every transaction up
         // to it has ended. The other two are one call, since the client is `read_committed`.
-        let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit)
-            .map_err(|error| source.explain(error))?;
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit).map_err(&failed)?;
         let (low, stable) = handle
-            .watermarks(&at.topic, at.partition, left)
-            .map_err(|error| source.explain(broker_error(error, ErrorKind::Retriable)))?;
+            .watermarks(&at.topic, at.partition, left())
+            .map_err(|error| failed(broker_error(error, ErrorKind::Retriable)))?;
         Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 
