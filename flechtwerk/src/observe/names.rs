@@ -142,6 +142,17 @@ pub(super) fn tasks_running(stage: &str) -> Gauge {
     metrics::gauge!(TASKS_RUNNING.name, labels(TASKS_RUNNING, &[stage]))
 }
 
+/// A task begins: its counters are there from now on, so that a rate sees their first step.
+pub(crate) fn task_begins(stage: &str, inputs: &[Arc<str>], partition: i32) {
+    for counter in [records, commits, aborts, fences, rebuilds, suspects] {
+        counter(stage, partition).increment(0);
+    }
+    for topic in inputs {
+        invalid_records(stage, topic).increment(0);
+    }
+    incomplete_tasks(stage).increment(0);
+}
+
 /// A task has gone: its gauges go to zero, since somebody else has its lag and its state now.
 pub(crate) fn task_gone(stage: &str, inputs: &[Arc<str>], partition: i32) {
     for topic in inputs {

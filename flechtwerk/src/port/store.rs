@@ -59,6 +59,9 @@ pub(crate) struct StoreId {
 /// Opens stores. Memory stores live as long as the factory (one process), so that a task which comes back may
 /// find its own.
 pub(crate) trait StoreFactory: Send + Sync {
+    /// Takes the folder of a stage for this process, as long as the factory lives: two processes in one folder would
+    /// go well until a task moves from one to the other, and must be noticed at the start.
+    fn hold(&self, application_id: &str) -> Result<(), StoreError>;
     /// Opens or creates the store of a task. With `wiped`, whatever is there is deleted first, also where it
     /// can't be opened any more.
     fn open(&self, id: &StoreId, wiped: bool) -> Result<std::sync::Arc<dyn Store>, StoreError>;

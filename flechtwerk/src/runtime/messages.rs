@@ -7,6 +7,7 @@ use super::error::{Failure, chain};
 use crate::BoxError;
 use crate::glue::{FailureKind, RawRecord, RecordPart};
 use crate::observe::names;
+use crate::port::StoreError;
 use crate::task::{InputRange, Stop, Warning};
 
 /// "words/3 offsets 17 to 20", for each input.
@@ -33,6 +34,11 @@ pub(super) fn record_failure(
     let topic = &context.names.inputs[usize::from(record.input)];
     let place = format!("{topic}/{} offset {}", record.partition, record.offset);
     let error = chain(&**error);
+    let again = format!(
+        "nothing of its batch has counted: mend the cause and start again, or move the offset of group {} behind the \
+         record",
+        context.names.application_id
+    );
     Failure::new(match kind {
         FailureKind::Decode(part) => {
             names::invalid_records(stage, topic).increment(1);
@@ -46,8 +52,8 @@ pub(super) fn record_failure(
                 context.names.application_id
             )
         }
-        FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}"),
-        FailureKind::Panic => format!("stage {stage} panicked at the record at {place}: {error}"),
+        FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}; {again}"),
+        FailureKind::Panic => format!("stage {stage} panicked at the record at {place}: {error}; {again}"),
         FailureKind::Encode { output } => format!(
             "stage {stage}: an output to topic {} made of the record at {place} can't be encoded: {error}",
             context.names.outputs[usize::from(*output)]
@@ -63,6 +69,15 @@ pub(super) fn record_failure(
             format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
         }
     })
+}
+
+/// A state folder that can't be used at all.
+pub(super) fn store_failure(stage: &str, error: &StoreError) -> Failure {
+    let mend = match error.in_use {
+        true => "; stop that one, or give this process a --state-dir of its own",
+        false => "; check the disk and the --state-dir",
+    };
+    Failure::new(format!("stage {stage}: {}{mend}", chain(error)))
 }
 
 /// Logs what an operator should know.

@@ -113,7 +113,7 @@ fn change(
         if version != state.version {
             return Err(Failure::new(format!(
                 "{} holds state of version {version}, but this program knows version {} of {}; run a program \
-                 that knows it",
+                 that knows it, or begin with empty state: `reset` the stage, or give it another application_id",
                 place(),
                 state.version,
                 state.type_name,

@@ -191,6 +191,7 @@ impl StageInstance {
             if self.tasks.contains_key(number) {
                 continue;
             }
+            names::task_begins(self.context.info.name, &self.context.names.inputs, *number);
             let (controls, receiver) = unbounded_channel();
             self.tasks.insert(*number, Handed { controls, ending: false });
             let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);

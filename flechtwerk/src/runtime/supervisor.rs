@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
 use super::lag;
+use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
 use super::watchdog::Watchdog;
 use crate::glue::{AnyStage, Env};
@@ -93,6 +94,11 @@ fn start_stages(
         let info = one.stage.info();
         let application_id = one.names.application_id.clone();
         let failed = |what: &str, error| Failure::broker(info.name, what, &error);
+        if one.changelog.is_some() {
+            plan.stores
+                .hold(&application_id)
+                .map_err(|error| messages::store_failure(info.name, &error))?;
+        }
         let inputs = plan
             .clients
             .reader(&application_id, ReaderKind::Inputs)

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
+use super::messages;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
@@ -289,11 +290,7 @@ impl Thread {
     /// A folder that another process holds is not broken: wiping it would destroy that process's state.
     fn store_failed(&mut self, error: &StoreError) -> Result<(), Failure> {
         if error.in_use {
-            return Err(Failure::new(format!(
-                "stage {}: {}; another process uses it: stop that one, or give this one a --state-dir of its own",
-                self.context.info.name,
-                chain(error)
-            )));
+            return Err(messages::store_failure(self.context.info.name, error));
         }
         self.report(Event::StoreFailed { error: chain(error) });
         Ok(())

@@ -8,44 +8,65 @@ use std::path::{Path, PathBuf};
 
 use crate::port::{StoreError, StoreId};
 
-/// A task's folder, held for this process.
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    /// Beside the folder and not in it, so that it can be held while the folder is removed.
-    lock: File,
+/// A lock file, held for this process.
+pub(super) struct Lock {
+    path: PathBuf,
+    file: File,
 }
 
-impl Drop for Folder {
+impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a child process that is just being started holds a copy of the descriptor.
-        if let Err(error) = self.lock.unlock() {
+        if let Err(error) = self.file.unlock() {
             tracing::warn!(folder = %self.path.display(), %error, "the state folder could not be unlocked");
         }
     }
 }
 
+impl Lock {
+    /// Takes the folder of a stage.
+    pub(super) fn of_stage(state_dir: &Path, application_id: &str) -> Result<Self, StoreError> {
+        let folder = stage_folder(state_dir, application_id)?;
+        Self::take(&folder, &folder.join("stage.lock"))
+    }
+
+    /// Locks `file` on behalf of `path`.
+    fn take(path: &Path, file: &Path) -> Result<Self, StoreError> {
+        let lock = File::options().create(true).truncate(false).write(true).open(file);
+        let lock = lock.map_err(|source| error("lock", path, source))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), file: lock }),
+            Err(TryLockError::WouldBlock) => Err(StoreError { in_use: true, ..error("open", path, IN_USE) }),
+            Err(TryLockError::Error(source)) => Err(error("lock", path, source)),
+        }
+    }
+}
+
+/// The folder of a stage, made where there is none.
+fn stage_folder(state_dir: &Path, application_id: &str) -> Result<PathBuf, StoreError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let folder = state_dir.join(application_id);
+    if application_id.is_empty() || application_id.starts_with('.') || !application_id.chars().all(plain) {
+        let source = "the application id can't be the name of a folder, use letters, digits, '-', '_' and inner '.'";
+        return Err(error("use", &folder, source));
+    }
+    fs::create_dir_all(&folder).map_err(|source| error("create", &folder, source))?;
+    Ok(folder)
+}
+
+/// A task's folder, held for this process.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// Beside the folder and not in it, so that it can be held while the folder is removed.
+    _lock: Lock,
+}
+
 impl Folder {
     pub(super) fn lock(state_dir: &Path, id: &StoreId) -> Result<Self, StoreError> {
-        let application = &id.application_id;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let parent = state_dir.join(application);
-        if application.is_empty() || application.starts_with('.') || !application.chars().all(plain) {
-            let source = "the application id can't be the name of a folder, use letters, digits, '-', '_' and inner '.'";
-            return Err(error("use", &parent, source));
-        }
-        fs::create_dir_all(&parent).map_err(|source| error("create", &parent, source))?;
+        let parent = stage_folder(state_dir, &id.application_id)?;
         let path = parent.join(id.partition.to_string());
-        let lock_path = parent.join(format!("{}.lock", id.partition));
-        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(|source| error("lock", &path, source))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError { in_use: true, ..error("open", &path, IN_USE) });
-            }
-            Err(TryLockError::Error(source)) => return Err(error("lock", &path, source)),
-        }
-        let folder = Self { path, lock };
+        let lock = Lock::take(&path, &parent.join(format!("{}.lock", id.partition)))?;
+        let folder = Self { path, _lock: lock };
         // What a removal that was cut short has left.
         folder.remove_trash()?;
         Ok(folder)
@@ -81,8 +102,7 @@ impl Folder {
     }
 }
 
-const IN_USE: &str = "it is in use, by another process or an earlier task of this one: give each process a state \
-                      folder of its own, or stop the other one";
+const IN_USE: &str = "it is in use by another process, or by a tool";
 
 fn error(verb: &str, path: &Path, source: impl Into<crate::BoxError>) -> StoreError {
     let what = format!("can't {verb} the state folder {}", path.display());

@@ -25,6 +25,10 @@ impl MemoryStores {
 }
 
 impl StoreFactory for MemoryStores {
+    fn hold(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn open(&self, id: &StoreId, wiped: bool) -> Result<Arc<dyn Store>, StoreError> {
         let mut stores = self.stores();
         if wiped {

@@ -46,6 +46,8 @@ const MAX_LOG: u64 = 32 << 20;
 /// The stores of this process in one state folder. Memory and threads are shared among them.
 pub(crate) struct RocksStores {
     state_dir: PathBuf,
+    /// The stages' folders that this process has taken.
+    held: Mutex<Vec<Lock>>,
     cache: Cache,
     write_buffers: WriteBufferManager,
 }
@@ -54,6 +56,7 @@ impl RocksStores {
     pub(crate) fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {
             state_dir: state_dir.into(),
+            held: Mutex::default(),
             cache: Cache::new_lru_cache(BLOCK_CACHE),
             write_buffers: WriteBufferManager::new_write_buffer_manager(WRITE_BUFFERS, false),
         }
@@ -90,6 +93,12 @@ impl RocksStores {
 }
 
 impl StoreFactory for RocksStores {
+    fn hold(&self, application_id: &str) -> Result<(), StoreError> {
+        let lock = Lock::of_stage(&self.state_dir, application_id)?;
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(lock);
+        Ok(())
+    }
+
     fn open(&self, id: &StoreId, wiped: bool) -> Result<Arc<dyn Store>, StoreError> {
         let folder = Folder::lock(&self.state_dir, id)?;
         if wiped {
