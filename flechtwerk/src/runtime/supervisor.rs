@@ -95,9 +95,7 @@ fn start_stages(
         let application_id = one.names.application_id.clone();
         let failed = |what: &str, error| Failure::broker(info.name, what, &error);
         if one.changelog.is_some() {
-            plan.stores
-                .hold(&application_id)
-                .map_err(|error| messages::store_failure(info.name, &error))?;
+            plan.stores.hold(&application_id).map_err(|error| messages::store_failure(info.name, &error))?;
         }
         let inputs = plan
             .clients

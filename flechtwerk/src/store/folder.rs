@@ -47,7 +47,8 @@ fn stage_folder(state_dir: &Path, application_id: &str) -> Result<PathBuf, Store
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let folder = state_dir.join(application_id);
     if application_id.is_empty() || application_id.starts_with('.') || !application_id.chars().all(plain) {
-        let source = "the application id can't be the name of a folder, use letters, digits, '-', '_' and inner '.'";
+        let source =
+            "the application id can't be the name of a folder, use letters, digits, '-', '_' and inner '.'";
         return Err(error("use", &folder, source));
     }
     fs::create_dir_all(&folder).map_err(|source| error("create", &folder, source))?;

@@ -19,7 +19,7 @@ use rocksdb::{
 };
 
 use super::Values;
-use super::folder::Folder;
+use super::folder::{Folder, Lock};
 use super::ingest::Pending;
 use crate::format::ChangelogRecord;
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
