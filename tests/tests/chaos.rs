@@ -188,7 +188,16 @@ impl World {
             self.tend();
             if began.elapsed() > secs(limit) {
                 for one in self.instances.iter().flatten() {
-                    println!("--- {}\n{}", one.pid(), tail(&one.log(), 40));
+                    let to = format!("/work/try-break/out/hang-{}.log", one.pid());
+                    std::fs::write(&to, one.log()).expect("log");
+                    println!("--- {to}");
+                }
+                if let Ok(hold) = std::env::var("HOLD") {
+                    std::thread::sleep(secs(hold.parse().expect("seconds")));
+                    for one in self.instances.iter_mut().flatten() {
+                        std::fs::write(format!("/work/try-break/out/hang-{}.log", one.pid()), one.log()).expect("log");
+                        println!("{:?}", one.try_wait());
+                    }
                 }
                 panic!("{}: no outputs within {limit}s after {what}", self.name);
             }
@@ -578,6 +587,24 @@ fn many_partitions() {
     world.finish(check_counts);
 }
 
+/// A coordinator stands still, and right after that another node is killed and comes back.
+#[test]
+fn three_nodes() {
+    let mut world = World::new("three_nodes", "obey", 6, 300.0, ordinary(300), |rig| {
+        rig.arg("--max-batch-bytes", "1MiB").arg("--log", "info,flechtwerk=debug")
+    });
+    world.start(|_, rig| rig, 2);
+    world.wait_flow("start", 60.0);
+    for (what, time, victim) in [("kill", 4.0, 3), ("pause", 20.0, 1), ("kill", 0.0, 3), ("pause", 20.0, 2), ("kill", 0.0, 1), ("pause", 20.0, 3), ("kill", 0.0, 2)] {
+        world.sleep(1.5);
+        node(what, victim);
+        world.sleep(time);
+        node(if what == "pause" { "resume" } else { "restart" }, victim);
+        world.wait_flow(&format!("{what} {time}s of node {victim}"), 60.0);
+    }
+    world.finish(check_counts);
+}
+
 /// The only node stands still, or is killed.
 #[test]
 fn broker_faults() {
@@ -585,7 +612,7 @@ fn broker_faults() {
     let timeout = std::env::var("TXN").unwrap_or_else(|_| "15s".into());
     let mut world = World::new("broker_faults", "obey", 6, 300.0, ordinary(300), |rig| {
         let dir = rig.dir().join("state");
-        rig.arg("--transaction-timeout", &timeout).arg("--max-batch-bytes", "1MiB").arg("--store", "rocksdb")
+        rig.arg("--transaction-timeout", &timeout).arg("--log", "info,flechtwerk=debug").arg("--max-batch-bytes", "1MiB").arg("--store", "rocksdb")
             .arg("--state-dir", &dir.display().to_string())
     });
     world.start(

@@ -206,3 +206,46 @@ fn signals_during_the_start() {
     wait_for("running", || instance.log().matches("task is running").count() == 4);
     assert_eq!(instance.terminate(STOP), 0);
 }
+
+/// After a broker was restarted its partitions have another leader epoch. A client that reads none of them at that time
+/// (the reader of changelogs, mostly) must learn of it when it asks for their offsets.
+#[test]
+fn a_task_that_comes_back_after_a_broker_restart_starts() {
+    let cluster = flechtwerk_tests::Cluster::start(1);
+    let kafka = cluster.kafka.clone();
+    let (words, joined) = (kafka.unique("words"), kafka.unique("joined"));
+    cluster.create_topic(&words, 2, 1);
+    cluster.create_topic(&joined, 2, 1);
+    let rig = flechtwerk_tests::Rig::new(&kafka, RIG)
+        .stage("tally")
+        .topic("words", &words)
+        .topic("joined", &joined)
+        .arg("--session-timeout", "60s")
+        .arg("--broker-timeout", "25s")
+        .arg("--log", "info,flechtwerk=debug");
+    let mut first = rig.start();
+    wait_for("both tasks run", || first.log().matches("task is running").count() == 2);
+    let on = |partition| Write { partition: Some(partition), ..Write::new("a", "x") };
+    kafka.write(&words, [on(0), on(1)]);
+    let seen = flechtwerk_tests::Observer::start(&kafka, &joined);
+    seen.wait(2);
+    cluster.node("kill", 1);
+    cluster.node("restart", 1);
+    kafka.write(&words, [on(0), on(1)]);
+    seen.wait(4);
+    assert_eq!(first.log().matches("task is running").count(), 2);
+    // One task moves to another instance and comes back.
+    let mut second = rig.start();
+    second.wait_for_log("task is running");
+    kafka.write(&words, [on(0), on(1)]);
+    seen.wait(6);
+    assert_eq!(second.terminate(STOP), 0);
+    let began = Instant::now();
+    wait_for("the task is back", || {
+        assert!(first.try_wait().is_none(), "it has stopped:\n{}", first.log());
+        first.log().matches("task is running").count() == 3
+    });
+    println!("back after {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "back after {:?}\n{}", began.elapsed(), first.log());
+    assert_eq!(first.terminate(STOP), 0);
+}
