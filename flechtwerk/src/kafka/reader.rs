@@ -113,6 +113,17 @@ impl Reader for KafkaReader {
         Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 
+    fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError> {
+        let Shared { handle, source, .. } = &*self.shared;
+        let failed = |error| source.explain(broker_error(error, ErrorKind::Retriable));
+        let described = handle.describe_topics(std::slice::from_ref(topic), limit).map_err(failed)?;
+        match described.into_iter().next() {
+            Some((_, Ok(state))) => Ok(state.id),
+            Some((_, Err(error))) => Err(BrokerError { kind: ErrorKind::Retriable, ..failed(error) }),
+            None => Err(failed(NativeError::new(code::LOCAL_TIMED_OUT, "an empty answer"))),
+        }
+    }
+
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration) {
         let handle = &self.shared.handle;
         let until = Instant::now() + limit;

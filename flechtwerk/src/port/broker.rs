@@ -179,6 +179,9 @@ pub(crate) trait Reader: Send + Sync {
     ) -> Result<Box<dyn Queue>, BrokerError>;
     /// Low watermark, last stable offset and high watermark, asked of the broker.
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
+    /// Kafka's topic id, as in [`TopicDescription::id`]; `Retriable` where there is no such topic, since a broker may
+    /// learn of a new one late.
+    fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError>;
     /// Connects to the brokers of these topics ahead of need.
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration);
 }

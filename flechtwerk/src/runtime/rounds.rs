@@ -54,11 +54,12 @@ pub(super) fn start(
     mut outputs: Outputs,
     budget: usize,
 ) -> Result<Running, NotStarted> {
+    // Key functions are user code as well.
+    context.watchdog.start(partition, messages::places(context, partition, &records));
     let keys = match context.info.custom_key {
         true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),
         false => None,
     };
-    context.watchdog.start(partition, messages::places(context, partition, &records));
     let mut grouped = group(records, keys.as_deref(), context.info.order);
     if context.changelog.is_some() {
         look_up(&mut grouped, overlay, store).map_err(NotStarted::Store)?;

@@ -393,8 +393,14 @@ impl Task {
         let store = self.store.as_deref();
         match rounds::start(&self.context, self.partition, records, &self.overlay, store, outputs, budget) {
             Ok(running) => self.running = Some(running),
-            Err(rounds::NotStarted::Store(error)) => self.step(Event::StoreFailed { error }),
-            Err(rounds::NotStarted::Failed(failure)) => self.fail(failure),
+            Err(error) => {
+                // What is watched is user code, and none runs.
+                self.context.watchdog.stop(self.partition);
+                match error {
+                    rounds::NotStarted::Store(error) => self.step(Event::StoreFailed { error }),
+                    rounds::NotStarted::Failed(failure) => self.fail(failure),
+                }
+            }
         }
     }
 

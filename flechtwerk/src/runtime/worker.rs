@@ -15,7 +15,7 @@ use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
 use crate::port::{ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
-use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp};
+use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 
 /// How often an idle producer's logs and events are served.
 const SERVE_INTERVAL: Duration = Duration::from_millis(250);
@@ -110,8 +110,17 @@ impl Thread {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             quit = matches!(work, Work::Quit { .. });
+            let sending = match &work {
+                Work::Send { batch, .. } => Some(batch.id),
+                _ => None,
+            };
             if let Err(failure) = self.carry_out(work) {
                 let _ = self.reports.send(Report::Failed(failure));
+                // After the failure, so that nothing is done about it: the task must not await a commit that has ended.
+                if let Some(id) = sending {
+                    let outcome = Outcome::Dead { fenced: false, error: "the process stops".into() };
+                    self.report(Event::Sent { id, outcome });
+                }
             }
         }
         // A transaction that is still open is left to the next owner's fence.
@@ -234,6 +243,7 @@ impl Thread {
             let Some(marks) = answer else { return Ok(()) };
             if marks.stable >= marks.high {
                 names::changelog_blocked(context.info.name, self.partition).set(0.0);
+                self.check_changelog()?;
                 self.report(Event::ChangelogEnd(marks.high));
                 return Ok(());
             }
@@ -256,6 +266,26 @@ impl Thread {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The changelog must still be the one that was there when the process started (S7.3c): one that was made anew since
+    /// is empty, and restoring it would lose the state without a word. Asked after its end was read, so that the end is
+    /// that of the topic which is found.
+    fn check_changelog(&self) -> Result<(), Failure> {
+        let context = &self.context;
+        let (Some(changelog), Some(reader)) = (&context.changelog, &context.changelogs) else {
+            return Ok(());
+        };
+        let found = context.retry("read the changelog's id", &self.cancel, || {
+            reader.topic_id(&changelog.topic, ASK_LIMIT)
+        })?;
+        match found {
+            Some(id) if id != changelog.id => {
+                let why = Stop::OtherChangelog { named: changelog.id.clone() };
+                Err(messages::failure(context, self.partition, &why))
+            }
+            _ => Ok(()),
         }
     }
 
