@@ -67,6 +67,15 @@ pub(crate) fn structure(
     if check.problems.is_empty() { Ok(check.ready) } else { Err(check.problems) }
 }
 
+/// What the code calls an input that the cluster knows as `topic`.
+fn code_name<'a>(stages: &[Chosen], topic: &'a Arc<str>) -> &'a str {
+    stages
+        .iter()
+        .flat_map(|chosen| chosen.info.inputs.iter().zip(&chosen.names.inputs))
+        .find_map(|(info, name)| (name == topic).then_some(info.name))
+        .unwrap_or(topic)
+}
+
 struct Check<'a> {
     seen: &'a Seen,
     settings: &'a Settings,
@@ -96,7 +105,10 @@ impl Check<'_> {
                 why: "its number of partitions decides where keys go, which is not guessed".into(),
                 mend: match only_written {
                     true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
-                    false => format!("{create}\nor name another topic: --topic {topic}=TOPIC"),
+                    false => format!(
+                        "{create}\nor name another topic: --topic {}=TOPIC",
+                        code_name(stages, &topic)
+                    ),
                 },
             });
         }
