@@ -1,10 +1,12 @@
 //! When a local store is used again, and when it is wiped and restored (S4.8).
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flechtwerk_tests::kafka::Write;
 use flechtwerk_tests::{Case, Instance, Observer, STOP, Seen, wait_for};
 use nix::sys::signal::Signal;
+use rdkafka::producer::{BaseRecord, Producer};
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
 
@@ -196,4 +198,76 @@ fn a_store_in_memory_is_used_again_by_its_process_and_restored_by_others() {
     sums.sort();
     assert_eq!(sums, ["1", "1", "2", "2", "3", "3", "4", "4"]);
     assert_eq!(first.terminate(STOP), 0);
+}
+
+/// A store that can't be read interrupts a round before user code runs; the stall limit must not count from there.
+#[test]
+fn a_store_that_fails_at_a_look_up_does_not_look_like_a_stall() {
+    let case = Case::new(RIG, "tally", 1, &["words", "joined"]);
+    let state_dir = case.rig.dir().join("state");
+    let case = case
+        .arg("--store", "rocksdb")
+        .arg("--state-dir", &state_dir.to_string_lossy())
+        .arg("--max-batch-time", "2s");
+    let joined = case.observe("joined");
+    let mut instance = case.start();
+    case.write("words", &[("a", "x"), ("b", "x")]);
+    joined.wait(2);
+    // More than RocksDB reads ahead when it opens a file.
+    let many = (0..3000).map(|n| Write { partition: Some(0), ..Write::new(&format!("k{n}"), "grow:1000") });
+    case.kafka.write(case.topic("words"), many);
+    case.wait_committed("words", 3002);
+    assert_eq!(instance.terminate(STOP), 0);
+    let mut instance = case.start();
+    // The database is spoilt under the hands of the running task, and the restore is held back for a while.
+    for entry in std::fs::read_dir(state_dir.join(case.application_id()).join("0")).expect("the database") {
+        let path = entry.expect("a file").path();
+        let length = std::fs::metadata(&path).expect("a file").len() as usize;
+        std::fs::write(&path, vec![0x5a; length.max(64)]).expect("overwrite");
+    }
+    let foreign = case.kafka.open_transaction(&case.kafka.unique("foreign"));
+    let changelog = case.changelog();
+    foreign
+        .send(BaseRecord::to(&changelog).partition(0).key(&[0u8, b'z'][..]).payload(&[1u8, b'{', b'}'][..]))
+        .map_err(|e| e.0)
+        .expect("send");
+    foreign.flush(STOP).expect("flush");
+    case.write("words", &[("a", "x")]);
+    instance.wait_for_log("the store failed and is wiped and restored");
+    instance.wait_for_log("holds the changelog back");
+    std::thread::sleep(Duration::from_secs(5));
+    foreign.abort_transaction(STOP).expect("abort");
+    let seen = joined.wait(3);
+    assert_eq!(seen[2].value_text(), "2");
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+}
+
+/// A changelog that is deleted and made anew while instances run.
+#[test]
+fn a_changelog_made_anew_while_running_loses_no_state_silently() {
+    let case = Case::new(RIG, "tally", 2, &["words", "joined"]).arg("--session-timeout", "3s");
+    let joined = case.observe("joined");
+    let mut first = case.start();
+    let on = |partition| Write { partition: Some(partition), ..Write::new("a", "x") };
+    case.kafka.write(case.topic("words"), [on(0), on(1)]);
+    joined.wait(2);
+    let mut second = case.start();
+    case.kafka.write(case.topic("words"), [on(0), on(1)]);
+    joined.wait(4);
+    for partition in 0..2 {
+        wait_for("committed", || case.committed_of("words", partition).is_some_and(|(at, _)| at == 2));
+    }
+    case.kafka.delete_topic(&case.changelog());
+    case.kafka.create_topic(&case.changelog(), 2, &[("cleanup.policy", "compact")]);
+    assert_eq!(second.terminate(STOP), 0);
+    case.kafka.write(case.topic("words"), [on(0), on(1)]);
+    let until = Instant::now() + Duration::from_secs(40);
+    while joined.count() < 6 && first.try_wait().is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let sums: Vec<(i32, String)> = joined.seen().iter().map(|s| (s.partition, s.value_text())).collect();
+    let values: Vec<String> = joined.seen().iter().map(Seen::value_text).collect();
+    assert_eq!(first.wait(STOP), 1);
+    assert!(first.log().contains("made anew") && first.log().contains("`reset`"), "{}", first.log());
+    assert!(values.iter().filter(|v| *v == "1").count() == 2, "the state was lost silently: {sums:?}");
 }

@@ -197,3 +197,18 @@ fn group_and_changelog_are_named_after_the_application_id() {
     assert_eq!(case.kafka.partitions(&format!("{chosen}-changelog")), 1);
     assert_eq!(instance.terminate(STOP), 0);
 }
+
+/// What can not be sent is in flight no more: nothing is awaited for ten seconds.
+#[test]
+fn a_hopeless_transaction_ends_soon() {
+    let case = Case::new(RIG, "obey", 1, &["words", "joined"]);
+    let joined = case.observe("joined");
+    let mut instance = case.start();
+    case.write("words", &[("a", "x")]);
+    joined.wait(1);
+    case.write("words", &[("a", "big:3000000")]);
+    let began = Instant::now();
+    assert_eq!(instance.wait(STOP), 1);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(7), "it took {took:?}:\n{}", instance.log());
+}

@@ -97,15 +97,16 @@ impl Reader for KafkaReader {
         let until = Instant::now() + limit;
         // The high watermark first: where the last stable offset has reached it afterwards, every transaction up
         // to it has ended. The other two are one call, since the client is `read_committed`.
-        let high = offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit).map_err(|error| {
-            // The client puts what it knows of the leader into this question. Where that is outdated (a broker was
-            // restarted while nothing of the topic was read), it would ask again with the same for minutes.
-            if error.kind == ErrorKind::Retriable {
-                let left = until.saturating_duration_since(Instant::now());
-                let _ = handle.metadata(Some(&at.topic), left.max(Duration::from_millis(100)));
-            }
-            source.explain(error)
-        })?;
+        let high =
+            offset(handle, at, OffsetSpec::Latest, Isolation::Uncommitted, limit).map_err(|error| {
+                // The client puts what it knows of the leader into this question. Where that is outdated (a broker was
+                // restarted while nothing of the topic was read), it would ask again with the same for minutes.
+                if error.kind == ErrorKind::Retriable {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let _ = handle.metadata(Some(&at.topic), left.max(Duration::from_millis(100)));
+                }
+                source.explain(error)
+            })?;
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let (low, stable) = handle
             .watermarks(&at.topic, at.partition, left)

@@ -274,9 +274,12 @@ impl Thread {
     /// that of the topic which is found.
     fn check_changelog(&self) -> Result<(), Failure> {
         let context = &self.context;
-        let (Some(changelog), Some(reader)) = (&context.changelog, &context.changelogs) else { return Ok(()) };
-        let found = context
-            .retry("read the changelog's id", &self.cancel, || reader.topic_id(&changelog.topic, ASK_LIMIT))?;
+        let (Some(changelog), Some(reader)) = (&context.changelog, &context.changelogs) else {
+            return Ok(());
+        };
+        let found = context.retry("read the changelog's id", &self.cancel, || {
+            reader.topic_id(&changelog.topic, ASK_LIMIT)
+        })?;
         match found {
             Some(id) if id != changelog.id => {
                 let why = Stop::OtherChangelog { named: changelog.id.clone() };

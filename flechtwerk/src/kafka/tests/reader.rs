@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::support::*;
 use crate::glue::RawRecord;
-use crate::kafka::{ClientSettings, ReaderKind};
 use crate::kafka::reader::KafkaReader;
+use crate::kafka::{ClientSettings, ReaderKind};
 use crate::port::{ErrorKind, Queue, Reader, Wake};
 
 /// Takes until there are at least `count` records.
