@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::support::*;
 use crate::glue::RawRecord;
-use crate::kafka::ReaderKind;
 use crate::kafka::reader::KafkaReader;
+use crate::kafka::{ClientSettings, ReaderKind};
 use crate::port::{ErrorKind, Queue, Reader, Wake};
 
 /// Takes until there are at least `count` records.
@@ -233,4 +233,21 @@ fn a_queue_may_outlive_its_reader() {
     drop(reader);
     write(&mut *producer, &topic, 0, ["a"]);
     assert_eq!(values(&read_to(&mut *queue, 1)), ["a"]);
+}
+
+/// A reader that reads nothing of a topic hears of no new leader epoch (a broker was restarted) but by asking.
+#[test]
+fn offsets_are_found_under_a_new_leader_epoch() {
+    let mock = rdkafka::mocking::MockCluster::new(1).unwrap();
+    let topic: Arc<str> = Arc::from("epochs");
+    mock.create_topic(&topic, 1, 1).unwrap();
+    let settings = ClientSettings::new(mock.bootstrap_servers());
+    let reader = KafkaReader::new(&settings, "epochs", ReaderKind::Changelog).unwrap();
+    let ask = || persist(|| reader.watermarks(&at(&topic, 0), LONG));
+    ask().unwrap();
+    for _ in 0..3 {
+        // The same leader, and the next epoch.
+        mock.partition_leader(&topic, 0, Some(1)).unwrap();
+        ask().unwrap();
+    }
 }
