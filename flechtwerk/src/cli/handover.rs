@@ -129,6 +129,8 @@ fn client_settings(pipeline: &str, settings: &Settings) -> ClientSettings {
 fn plan(launch: Launch, clients: KafkaClients) -> Plan {
     let Launch { settings, stages, health, restores } = launch;
     let stages = stages.into_iter().map(|LaunchStage { stage, names, partitions, changelog_id }| {
+        // A stage with state and without its changelog would lose the state silently.
+        assert_eq!(names.changelog.is_some(), changelog_id.is_some(), "a changelog without an id");
         let changelog = names.changelog.clone().zip(changelog_id);
         let changelog = changelog.map(|(topic, id)| Changelog { topic, id, partitions });
         StagePlan { stage, names, changelog }

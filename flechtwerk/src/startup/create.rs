@@ -1,10 +1,16 @@
 //! Makes what the checks found missing, after all of them have passed.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{Asker, Chosen, Problem, Program, Ready, check};
 use crate::port::{Cluster, NewTopic};
 use crate::settings::Settings;
+
+/// How long a new topic may take until every broker knows it.
+const VISIBLE: Duration = Duration::from_secs(30);
+/// Until the next look.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// A changelog to make: compacted, with exactly the inputs' count (S7.3).
 pub(crate) fn new_changelog(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
@@ -28,8 +34,24 @@ pub(crate) fn create(
     if ready.missing.is_empty() {
         return Ok(ready);
     }
-    make(&ready.missing, &Asker::new(cluster, settings))?;
-    check(stages, settings, cluster, program)
+    let asker = Asker::new(cluster, settings);
+    make(&ready.missing, &asker)?;
+    let until = Instant::now() + VISIBLE;
+    loop {
+        let ready = check(stages, settings, cluster, program)?;
+        let Some(topic) = ready.missing.first() else { return Ok(ready) };
+        // Another broker has answered, which does not know the topic yet. Without its id a stage would run without a
+        // changelog, and lose its state.
+        if Instant::now() >= until {
+            return Err(vec![Problem {
+                what: format!("topic `{}` was created and is not visible", topic.name),
+                place: format!("cluster {}", asker.address()),
+                why: "some broker of the cluster does not know it yet".into(),
+                mend: "start again, or see whether somebody deletes it".into(),
+            }]);
+        }
+        std::thread::sleep(AGAIN);
+    }
 }
 
 /// Creates topics; those that exist are left as they are.

@@ -72,6 +72,10 @@ struct Inside {
     calls: Vec<String>,
     /// Offsets of several partitions at once are never all stable.
     busy: bool,
+    /// So many questions about topics are still answered by a broker that knows nothing of those being made.
+    lagging: usize,
+    /// What that broker does not know.
+    late: Vec<Arc<str>>,
     /// Calls whose name starts so fail, from now on.
     failing: Option<(&'static str, ErrorKind)>,
 }
@@ -121,6 +125,11 @@ impl FakeCluster {
 
     pub(crate) fn busy(self) -> Self {
         self.0.lock().unwrap().busy = true;
+        self
+    }
+
+    pub(crate) fn lagging(self, answers: usize) -> Self {
+        self.0.lock().unwrap().lagging = answers;
         self
     }
 
@@ -181,8 +190,17 @@ impl Cluster for FakeCluster {
         names: &[Arc<str>],
         _: Duration,
     ) -> Result<BTreeMap<Arc<str>, TopicDescription>, BrokerError> {
-        let inside = self.call("topics")?;
-        let known = names.iter().filter_map(|name| inside.topics.get_key_value(name));
+        let mut inside = self.call("topics")?;
+        let late = if inside.late.is_empty() || inside.lagging == 0 {
+            Vec::new()
+        } else {
+            inside.lagging -= 1;
+            inside.late.clone()
+        };
+        let known = names
+            .iter()
+            .filter(|name| !late.contains(name))
+            .filter_map(|name| inside.topics.get_key_value(name));
         Ok(known.map(|(name, topic)| (name.clone(), topic.description.clone())).collect())
     }
 
@@ -199,6 +217,7 @@ impl Cluster for FakeCluster {
                 // -1 stands for the broker's default of one partition.
                 self.add(&topic.name, topic.partitions.max(1), policy);
             }
+            self.0.lock().unwrap().late.push(topic.name.clone());
             let line =
                 format!("create {} x{} r{} {policy}", topic.name, topic.partitions, topic.replication_factor);
             self.0.lock().unwrap().calls.push(line);

@@ -246,6 +246,18 @@ fn changelogs_are_made_compacted_with_the_inputs_count_after_the_checks() {
     assert!(ready.missing.is_empty());
 }
 
+/// In a cluster of several brokers one may answer that does not know the new changelog yet. A stage that started
+/// without its id would keep no state at all.
+#[test]
+fn a_changelog_that_a_broker_does_not_know_yet_is_waited_for() {
+    let cluster = FakeCluster::default().topic("words", 4).topic("counts", 1).lagging(2);
+    let stages = chosen(&[&COUNT]);
+    let ready = check(&stages, &settings(), &cluster, &program()).unwrap();
+    let ready = create(ready, &stages, &settings(), &cluster, &program()).unwrap();
+    assert_eq!(ready.stages[0].changelog_id, Some(cluster.id("demo-count-changelog")));
+    assert!(ready.missing.is_empty());
+}
+
 #[test]
 fn outputs_are_made_only_where_that_was_asked_for() {
     let cluster = FakeCluster::default().topic("words", 4);
