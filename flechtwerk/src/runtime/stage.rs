@@ -17,6 +17,9 @@ use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
 const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
+/// After a lost session the next assignment is waited for at least this long, however short `broker_timeout` is: the
+/// group may have to wait for a member that died.
+const LEAST_REJOIN_LIMIT: Duration = Duration::from_secs(20);
 
 /// What reaches the supervisor.
 pub(super) enum Notice {
@@ -75,6 +78,8 @@ pub(super) struct StageInstance {
     incomplete: BTreeMap<i32, Instant>,
     running: BTreeSet<i32>,
     pending: bool,
+    /// Since when the session is lost and no assignment has come.
+    lost: Option<Instant>,
     stopping: bool,
 }
 
@@ -95,6 +100,7 @@ impl StageInstance {
             incomplete: BTreeMap::new(),
             running: BTreeSet::new(),
             pending: false,
+            lost: None,
             stopping: false,
         }
     }
@@ -116,6 +122,7 @@ impl StageInstance {
             GroupEvent::Lost => {
                 tracing::warn!(stage, "the session expired: all partitions are lost");
                 self.pending = true;
+                self.lost = Some(Instant::now());
                 self.assigned.clear();
                 self.incomplete.clear();
                 self.tell_all(Control::Lost);
@@ -156,6 +163,7 @@ impl StageInstance {
             )));
         }
         self.pending = false;
+        self.lost = None;
         self.assigned = complete.into_iter().collect();
         let now = Instant::now();
         let before = std::mem::take(&mut self.incomplete);
@@ -239,6 +247,15 @@ impl StageInstance {
                 "stage {stage}: the function has not finished within max_batch_time ({}) for partition {partition}, \
                  {place}; find what it waits for, or raise --max-batch-time",
                 humantime::format_duration(self.context.limits.max_batch_time)
+            )));
+        }
+        let limit = self.context.limits.broker_timeout.max(LEAST_REJOIN_LIMIT);
+        if self.lost.is_some_and(|since| since.elapsed() > limit) {
+            return Err(Failure::new(format!(
+                "stage {stage}: the session in group {} is lost, and no assignment has come within --broker-timeout \
+                 ({}); see whether the brokers are up and can be reached, then start again",
+                self.context.names.application_id,
+                humantime::format_duration(limit)
             )));
         }
         if let Some((number, _)) =
