@@ -162,7 +162,7 @@ fn a_state_folder_that_another_process_uses_is_an_error() {
     let mut second = case.rig.start();
     assert_eq!(second.wait(STOP), 1);
     let log = second.log();
-    assert!(log.contains("stage tally: ") && log.contains("another process uses it"), "{log}");
+    assert!(log.contains("stage tally: ") && log.contains("in use by another process"), "{log}");
     assert!(log.contains("--state-dir"), "{log}");
     assert!(database(&case).exists(), "it was not wiped");
 }
