@@ -141,9 +141,10 @@ fn a_store_that_fails_twice_stops_the_process() {
     let mut instance = case.start();
     add(&case, &joined, 1);
     assert_eq!(instance.terminate(STOP), 0);
-    // Where the folders were there is a file.
-    std::fs::remove_dir_all(state_dir(&case).join(case.application_id())).expect("remove");
-    std::fs::write(state_dir(&case).join(case.application_id()), "x").expect("a file");
+    // Where a lock file was there is a folder, which no wipe removes.
+    let lock = state_dir(&case).join(case.application_id()).join("0.lock");
+    std::fs::remove_file(&lock).expect("remove");
+    std::fs::create_dir(&lock).expect("a folder");
     let mut instance = case.rig.start();
     assert_eq!(instance.wait(STOP), 1);
     let log = instance.log();
