@@ -6,16 +6,7 @@ use std::sync::Arc;
 use super::ClientSettings;
 use super::errors::broker_error;
 use super::ffi::{Handle, Kind, NativeError};
-use crate::port::{BrokerError, ErrorKind, Stability};
-
-/// What a reader reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReaderKind {
-    /// A stage's inputs: many partitions, little ahead of need.
-    Inputs,
-    /// Changelogs: few partitions, as fast as can be, and the end seen at once.
-    Changelog,
-}
+use crate::port::{BrokerError, ErrorKind, ReaderKind, Stability};
 
 /// What a client is for.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +45,7 @@ impl Role<'_> {
             Self::Producer { .. } => "producer",
             Self::Member { .. } => "member",
             Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
-            Self::Reader { kind: ReaderKind::Changelog, .. } => "changelog",
+            Self::Reader { kind: ReaderKind::Changelogs, .. } => "changelog",
             Self::Offsets { .. } => "offsets",
         }
     }
@@ -113,7 +104,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
                     // Per partition.
                     set("queued.max.messages.kbytes", "16384");
                 }
-                ReaderKind::Changelog => {
+                ReaderKind::Changelogs => {
                     set("fetch.wait.max.ms", "10");
                     set("fetch.message.max.bytes", "8388608");
                     set("queued.max.messages.kbytes", "32768");
@@ -201,7 +192,7 @@ mod tests {
             Role::Producer { transactional_id: "app-0" },
             Role::Member { group: "app", instance_id: Some("one") },
             Role::Reader { group: "app", kind: ReaderKind::Inputs },
-            Role::Reader { group: "app", kind: ReaderKind::Changelog },
+            Role::Reader { group: "app", kind: ReaderKind::Changelogs },
         ];
         for role in roles {
             connect(&settings, role).map(drop).unwrap_or_else(|error| panic!("{role:?}: {error}"));

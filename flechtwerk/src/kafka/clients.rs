@@ -23,10 +23,6 @@ impl Clients for KafkaClients {
     }
 
     fn reader(&self, application_id: &str, kind: ReaderKind) -> Result<Arc<dyn Reader>, BrokerError> {
-        let kind = match kind {
-            ReaderKind::Inputs => super::ReaderKind::Inputs,
-            ReaderKind::Changelogs => super::ReaderKind::Changelog,
-        };
         self.kafka.reader(application_id, kind)
     }
 

@@ -18,11 +18,10 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use client::ReaderKind;
 pub(crate) use clients::KafkaClients;
 pub(crate) use settings::ClientSettings;
 
-use crate::port::{BrokerError, Cluster, Group, GroupEvent, ProducerFactory, Reader};
+use crate::port::{BrokerError, Cluster, Group, GroupEvent, ProducerFactory, Reader, ReaderKind};
 
 /// Makes clients of one cluster.
 #[derive(Clone, Debug)]

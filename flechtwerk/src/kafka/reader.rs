@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
-use super::client::{ReaderKind, Role, connect};
+use super::client::{Role, connect};
 use super::errors::broker_error;
 use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
 use super::logging::{Servant, Source};
 use crate::glue::RawRecord;
 use crate::port::{
-    BrokerError, ErrorKind, Queue as QueuePort, Reader, Taken, TopicPartition, Wake, Watermarks,
+    BrokerError, ErrorKind, Queue as QueuePort, Reader, ReaderKind, Taken, TopicPartition, Wake, Watermarks,
 };
 
 /// A reader. Its queues may outlive it: the client goes with the last of them.

@@ -242,7 +242,7 @@ fn offsets_are_found_under_a_new_leader_epoch() {
     let topic: Arc<str> = Arc::from("epochs");
     mock.create_topic(&topic, 1, 1).unwrap();
     let settings = ClientSettings::new(mock.bootstrap_servers());
-    let reader = KafkaReader::new(&settings, "epochs", ReaderKind::Changelog).unwrap();
+    let reader = KafkaReader::new(&settings, "epochs", ReaderKind::Changelogs).unwrap();
     let ask = || persist(|| reader.watermarks(&at(&topic, 0), LONG));
     ask().unwrap();
     for _ in 0..3 {
