@@ -1,0 +1,3 @@
+//! The broker as a program.
+
+fn main() {}
