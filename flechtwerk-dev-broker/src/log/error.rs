@@ -1,0 +1,187 @@
+//! Why a log refuses; each reason is one protocol error code.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// The data folder can't be used or written.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("can't {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Another broker has the folder open.
+    #[error("data folder {} is in use by another broker: stop it or choose another folder", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder was written by another version of the broker.
+    #[error("data folder {} has format {found}, this broker reads {expected}: use the broker that wrote it, or an empty folder", path.display())]
+    Version {
+        /// The folder.
+        path: PathBuf,
+        /// The format found.
+        found: String,
+        /// The format this broker writes.
+        expected: u32,
+    },
+    /// The folder holds files that are not a broker's.
+    #[error("{} is not empty and not a broker's data folder: choose an empty or a new folder", path.display())]
+    NotADataFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file is damaged somewhere else than at its cut-off end.
+    #[error("{} is damaged at byte {position}: {reason}; restore the file or delete the data folder", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        position: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// An earlier write failed, so that memory and file would part.
+    #[error("{} takes no more writes after a failed one: restart the broker", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Why nothing was appended.
+#[derive(Debug, Error)]
+pub enum AppendError {
+    /// The bytes are no sound record batch.
+    #[error("record batch is damaged: {0}")]
+    Corrupt(&'static str),
+    /// The batch is sound, but not one that a producer may send.
+    #[error("record batch is not allowed: {0}")]
+    InvalidRecord(&'static str),
+    /// The batch has another format than the one in use since Kafka 0.11.
+    #[error("record batch has magic {0}, only 2 is supported")]
+    UnsupportedMagic(i8),
+    /// The batch is larger than `max.message.bytes`.
+    #[error("record batch of {size} bytes is larger than max.message.bytes ({max})")]
+    TooLarge {
+        /// The batch's size.
+        size: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A record's timestamp is too far from the broker's clock.
+    #[error("timestamp {timestamp} is too far from the broker's time")]
+    InvalidTimestamp {
+        /// The timestamp.
+        timestamp: i64,
+    },
+    /// The sequence number doesn't follow the last one.
+    #[error("producer {producer_id} sent sequence {sequence} after {last}")]
+    OutOfOrderSequence {
+        /// The producer.
+        producer_id: i64,
+        /// The sequence number that came.
+        sequence: i32,
+        /// The last one before it, -1 if there is none in this epoch.
+        last: i32,
+    },
+    /// The producer has a newer epoch: this one is fenced.
+    #[error("producer {producer_id} has epoch {current}, the request has {epoch}")]
+    InvalidProducerEpoch {
+        /// The producer.
+        producer_id: i64,
+        /// The epoch of the request.
+        epoch: i16,
+        /// The current epoch.
+        current: i16,
+    },
+    /// A batch outside a transaction came while the producer has one open here.
+    #[error("producer {producer_id} sent a batch without a transaction while one is open")]
+    InvalidTxnState {
+        /// The producer.
+        producer_id: i64,
+    },
+    /// The marker comes from a coordinator that has been replaced.
+    #[error("marker for producer {producer_id} has coordinator epoch {epoch}, the last one had {current}")]
+    CoordinatorFenced {
+        /// The producer.
+        producer_id: i64,
+        /// The coordinator epoch of the marker.
+        epoch: i32,
+        /// The last one seen.
+        current: i32,
+    },
+    /// The batch could not be written to the data folder.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl AppendError {
+    /// The protocol's error code.
+    pub fn code(&self) -> i16 {
+        match self {
+            Self::Corrupt(_) => 2,
+            Self::InvalidRecord(_) => 87,
+            Self::UnsupportedMagic(_) => 43,
+            Self::TooLarge { .. } => 10,
+            Self::InvalidTimestamp { .. } => 32,
+            Self::OutOfOrderSequence { .. } => 45,
+            Self::InvalidProducerEpoch { .. } => 47,
+            Self::InvalidTxnState { .. } => 48,
+            Self::CoordinatorFenced { .. } => 52,
+            Self::Storage(_) => 56,
+        }
+    }
+}
+
+/// The offset asked for is not in the log (`OFFSET_OUT_OF_RANGE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("offset {offset} is outside of the log, which has {log_start_offset} to {log_end_offset}")]
+pub struct OutOfRange {
+    /// The offset asked for.
+    pub offset: i64,
+    /// The first offset of the log.
+    pub log_start_offset: i64,
+    /// The offset the next record will get.
+    pub log_end_offset: i64,
+}
+
+impl OutOfRange {
+    /// The protocol's error code.
+    pub fn code(&self) -> i16 {
+        1
+    }
+}
+
+/// Why no records were deleted.
+#[derive(Debug, Error)]
+pub enum DeleteRecordsError {
+    /// The offset lies beyond the end.
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
+    /// The topic's `cleanup.policy` doesn't contain `delete`.
+    #[error("records can't be deleted: cleanup.policy doesn't contain delete")]
+    Policy,
+    /// The change could not be written to the data folder.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl DeleteRecordsError {
+    /// The protocol's error code.
+    pub fn code(&self) -> i16 {
+        match self {
+            Self::OutOfRange(error) => error.code(),
+            Self::Policy => 44,
+            Self::Storage(_) => 56,
+        }
+    }
+}
