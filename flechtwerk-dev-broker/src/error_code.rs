@@ -26,7 +26,6 @@ macro_rules! codes {
 codes! {
     NONE = 0,
     UNKNOWN_SERVER_ERROR = -1,
-    NONE = 0,
     OFFSET_OUT_OF_RANGE = 1,
     CORRUPT_MESSAGE = 2,
     UNKNOWN_TOPIC_OR_PARTITION = 3,

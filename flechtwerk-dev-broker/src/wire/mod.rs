@@ -12,6 +12,6 @@ mod shape;
 mod shapes;
 
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
+pub(crate) use frame::{FrameBudget, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};
