@@ -126,7 +126,9 @@ impl FaultBuilder {
         let (sender, receiver) = watch::channel(false);
         let when = self.when;
         let fault = self.end(Action::Hold(receiver, when));
-        Held::new(Some(fault), move || drop(sender.send(true)))
+        Held::new(Some(fault), move || {
+            sender.send_replace(true);
+        })
     }
 
     fn end(self, action: Action) -> Fault {
