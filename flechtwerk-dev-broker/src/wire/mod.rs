@@ -10,6 +10,8 @@ mod header;
 mod message;
 mod shape;
 mod shapes;
+#[cfg(test)]
+mod tests;
 
 pub use api::Api;
 pub(crate) use frame::{FrameBudget, FrameReader};
