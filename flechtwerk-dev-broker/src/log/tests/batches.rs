@@ -90,6 +90,14 @@ fn a_bomb_is_refused() {
 }
 
 #[test]
+fn a_negative_number_of_records_is_refused() {
+    let batch = Batch::plain(vec![record("k", "v")]);
+    let bytes = BatchHeader { count: i32::MIN, ..batch.header() }.encode(&batch.body());
+    let header = BatchHeader::parse(&bytes).unwrap();
+    assert!(matches!(Records::open(&header, &bytes), Err(BatchError::Corrupt(_))));
+}
+
+#[test]
 fn sequences_wrap_around() {
     assert_eq!(sequence_after(i32::MAX, 0), i32::MAX);
     assert_eq!(sequence_after(i32::MAX, 1), 0);
@@ -136,7 +144,7 @@ fn look_into(bytes: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

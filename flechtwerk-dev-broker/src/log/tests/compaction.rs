@@ -276,7 +276,7 @@ fn check_compaction(log: &mut PartitionLog, now: i64, options: CompactOptions) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn compaction_loses_nothing_that_counts(steps in proptest::collection::vec(any_step(), 1..60)) {

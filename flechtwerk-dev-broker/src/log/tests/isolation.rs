@@ -101,7 +101,7 @@ fn apply(log: &mut PartitionLog, model: &mut Model, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn every_reader_sees_what_the_model_says(

@@ -10,6 +10,7 @@ mod sequences;
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
+use proptest::prelude::ProptestConfig;
 
 use super::batch::{BatchHeader, Compression};
 use super::records::{Records, write_record};
@@ -17,6 +18,11 @@ use super::{Isolation, Marker, PartitionLog, compression};
 
 /// The time that tests begin at.
 pub(crate) const NOW: i64 = 1_700_000_000_000;
+
+/// So many random cases, and no files about failed ones.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// A record as tests write it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

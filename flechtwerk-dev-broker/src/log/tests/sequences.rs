@@ -64,6 +64,8 @@ fn send(log: &mut PartitionLog, producer: (i64, i16, i32), count: i32) -> Outcom
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn sequences_follow_the_rules(
         start in prop_oneof![Just(0), Just(i32::MAX - 10), Just(i32::MAX), 0..=i32::MAX],

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::tests::{Batch, append, record};
+use crate::log::tests::{Batch, append, cases, record};
 use crate::storage::TopicMeta;
 
 fn topic(name: &str, id: u128, configs: &[(&str, &str)]) -> TopicMeta {
@@ -171,7 +171,7 @@ fn a_journal_is_rewritten_once_it_has_grown() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn a_journal_cut_off_anywhere_has_whole_groups(cut in any::<prop::sample::Index>()) {

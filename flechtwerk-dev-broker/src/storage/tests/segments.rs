@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::log::tests::compaction::{History, Step, any_step};
-use crate::log::tests::{Batch, NOW, all_bytes, append, record};
+use crate::log::tests::{Batch, NOW, all_bytes, append, cases, record};
 
 fn config() -> LogConfig {
     LogConfig { compact: true, delete_retention_ms: 1000, ..LogConfig::default() }
@@ -23,7 +23,7 @@ fn assert_same(log: &PartitionLog, expected: &PartitionLog) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn a_log_opened_again_is_the_same(
