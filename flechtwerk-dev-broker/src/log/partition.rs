@@ -20,9 +20,9 @@ const MIN_DELETED: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct PartitionLog {
     pub(super) config: LogConfig,
-    pub(super) state: LogState,
+    pub(crate) state: LogState,
     pub(super) chunks: Chunks,
-    pub(super) file: Option<SegmentFile>,
+    pub(crate) file: Option<SegmentFile>,
 }
 
 impl PartitionLog {
