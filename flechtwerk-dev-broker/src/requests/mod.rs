@@ -99,7 +99,9 @@ pub(crate) async fn answer(
 ) -> Result<Reply, Malformed> {
     let (header, body) = match RequestHeader::parse(frame)? {
         Parsed::Request(header, body) => (header, body),
-        Parsed::UnknownApiVersions { correlation_id } => return api_versions::unknown_version(correlation_id),
+        Parsed::UnknownApiVersions { correlation_id } => {
+            return api_versions::unknown_version(correlation_id);
+        }
     };
     let context = &Context { shared: Arc::clone(shared), header, node, peer };
     match context.header.api {
