@@ -81,6 +81,11 @@ impl Client {
         Client { stream, versions: Arc::default(), correlation: 0 }
     }
 
+    /// Another connection to the same broker.
+    pub fn another(&self) -> Client {
+        Client::connect(self.stream.peer_addr().expect("the broker's address"))
+    }
+
     /// What the broker advertises.
     pub fn versions(&self) -> &Versions {
         &self.versions

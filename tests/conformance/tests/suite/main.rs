@@ -4,9 +4,22 @@
 
 mod admin_configs;
 mod admin_topics;
+mod bad_input;
 mod delete_records;
+mod fencing;
 mod fetch;
+mod group_admin;
+mod group_join;
+mod group_members;
+mod group_static;
+mod idempotence;
+mod interleavings;
+mod isolation;
 mod list_offsets;
+mod offsets;
+mod offsets_in_transactions;
 mod produce;
 mod produce_refused;
+mod transaction_tools;
+mod transactions;
 mod versions;
