@@ -1,9 +1,12 @@
 //! The broker that a check asks: one in the process, or the real one that the environment names.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use flechtwerk_dev_broker::{Builder, DevBroker};
 use kafka_protocol::messages::DescribeGroupsRequest;
 use kafka_protocol::messages::DescribeTransactionsRequest;
 use kafka_protocol::messages::FindCoordinatorRequest;
@@ -19,12 +22,12 @@ pub const VARIABLE: &str = "FLECHTWERK_TEST_BROKERS";
 #[derive(Debug)]
 pub struct Broker {
     address: SocketAddr,
-    real: bool,
+    dev: Option<DevBroker>,
 }
 
 impl Broker {
-    /// The real Kafka that the environment names, or else a development broker of this check's own.
-    pub fn get() -> Broker {
+    /// The real Kafka that the environment names, or else a development broker of this check's own, which ends with it.
+    pub fn get() -> Rc<Broker> {
         static REAL: LazyLock<Option<SocketAddr>> = LazyLock::new(|| {
             let list = std::env::var(VARIABLE).ok()?;
             let first = list.split(',').next().unwrap_or_default();
@@ -33,15 +36,37 @@ impl Broker {
             warm_up(address);
             Some(address)
         });
-        match *REAL {
-            Some(address) => Broker { address, real: true },
-            None => panic!("set {VARIABLE}"),
+        // Each check runs on a thread of its own.
+        thread_local! {
+            static OF_THIS_CHECK: Rc<Broker> = Rc::new(match *REAL {
+                Some(address) => Broker { address, dev: None },
+                None => Broker::dev(DevBroker::builder()),
+            });
         }
+        OF_THIS_CHECK.with(Rc::clone)
+    }
+
+    /// A development broker that was built in a certain way, for the checks that are about it alone.
+    #[track_caller]
+    pub fn dev(builder: Builder) -> Broker {
+        let short = Duration::from_secs(1);
+        let dev = builder.session_timeouts(short, Duration::from_secs(1800)).start().expect("a broker");
+        Broker { address: dev.address(), dev: Some(dev) }
+    }
+
+    /// The development broker, unless this is a real Kafka.
+    pub fn as_dev(&self) -> Option<&DevBroker> {
+        self.dev.as_ref()
+    }
+
+    /// The development broker itself, to end it in its own ways.
+    pub fn into_dev(self) -> DevBroker {
+        self.dev.expect("a development broker")
     }
 
     /// Whether this is a real Kafka.
     pub fn is_real(&self) -> bool {
-        self.real
+        self.dev.is_none()
     }
 
     /// Where it listens.

@@ -415,3 +415,26 @@ fn transaction_requests_answer_each_of_their_versions() {
     });
     client.describe_producers(&topic, 0).expect("producers");
 }
+
+#[test]
+fn cluster_and_topic_descriptions_and_deleted_offsets_answer_each_of_their_versions() {
+    use kafka_protocol::messages::describe_topic_partitions_request::TopicRequest;
+    use kafka_protocol::messages::offset_delete_request::{
+        OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+    };
+    let mut client = Broker::get().client();
+    let (topic, group) = (client.topic(1), unique("group"));
+    assert_eq!(client.commit_offset(&group, &topic, 0, 5), Ok(()));
+    each_version(&mut client, |_, _| DescribeClusterRequest::default().with_endpoint_type(1));
+    each_version(&mut client, |_, _| {
+        let topic = TopicRequest::default().with_name(text(&topic).into());
+        DescribeTopicPartitionsRequest::default().with_topics(vec![topic]).with_response_partition_limit(100)
+    });
+    each_version(&mut client, |_, _| {
+        let topic = OffsetDeleteRequestTopic::default()
+            .with_name(text(&topic).into())
+            .with_partitions(vec![OffsetDeleteRequestPartition::default()]);
+        OffsetDeleteRequest::default().with_group_id(text(&group).into()).with_topics(vec![topic])
+    });
+    assert_eq!(client.committed(&group, &topic, 0), -1);
+}
