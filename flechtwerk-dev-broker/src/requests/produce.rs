@@ -103,7 +103,7 @@ fn append(
         // A transaction writes only where its coordinator was told that it would (KIP-890), or no marker would follow.
         let verified = match transactional_id {
             Some(id) => state.coordinators.transactions.verify_partition(id, producer, at).code(),
-            None => ErrorCode::INVALID_TXN_STATE.code(),
+            None => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code(),
         };
         if verified != 0 {
             return Err(refused(ErrorCode::new(verified)));

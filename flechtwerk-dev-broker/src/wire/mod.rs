@@ -14,6 +14,6 @@ mod shapes;
 mod tests;
 
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameReader};
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};
