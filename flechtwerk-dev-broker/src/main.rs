@@ -45,8 +45,9 @@ fn topic(text: &str) -> Result<NewTopic, String> {
     let (Some(name), Some(partitions)) = (parts.next(), parts.next()) else {
         return Err("write NAME:PARTITIONS, such as orders:3".to_owned());
     };
-    let partitions =
-        partitions.parse().map_err(|_| format!("{partitions:?} is no number of partitions, write orders:3"))?;
+    let partitions = partitions
+        .parse()
+        .map_err(|_| format!("{partitions:?} is no number of partitions, write orders:3"))?;
     let mut topic = NewTopic::new(name, partitions);
     let mut last: Option<(String, String)> = None;
     for setting in parts.next().unwrap_or_default().split(',').filter(|setting| !setting.is_empty()) {

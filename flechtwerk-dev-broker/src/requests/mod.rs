@@ -243,7 +243,9 @@ pub(crate) async fn answer(
 ) -> Result<Reply, Malformed> {
     let (header, body) = match RequestHeader::parse(frame)? {
         Parsed::Request(header, body) => (header, body),
-        Parsed::UnknownApiVersions { correlation_id } => return api_versions::unknown_version(correlation_id),
+        Parsed::UnknownApiVersions { correlation_id } => {
+            return api_versions::unknown_version(correlation_id);
+        }
     };
     let context = &Context { shared: Arc::clone(shared), header, node, peer };
     by_api!(context.header.api, R => run::<R>(context, body).await)

@@ -1,8 +1,14 @@
 //! OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come.
 
-use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
-use kafka_protocol::messages::offset_delete_response::{OffsetDeleteResponsePartition, OffsetDeleteResponseTopic};
-use kafka_protocol::messages::offset_fetch_response::{OffsetFetchResponsePartition, OffsetFetchResponseTopic};
+use kafka_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use kafka_protocol::messages::offset_delete_response::{
+    OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
+};
+use kafka_protocol::messages::offset_fetch_response::{
+    OffsetFetchResponsePartition, OffsetFetchResponseTopic,
+};
 use kafka_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest,
     OffsetFetchResponse, TopicName,
@@ -128,7 +134,9 @@ impl Serve for OffsetFetchRequest {
                     .with_metadata(Some(text("")))
                     .with_error_code(error.code())
             });
-            OffsetFetchResponseTopic::default().with_name(topic.name.clone()).with_partitions(partitions.collect())
+            OffsetFetchResponseTopic::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions.collect())
         });
         OffsetFetchResponse::default().with_topics(topics.collect()).with_error_code(error.code())
     }
@@ -200,7 +208,8 @@ impl Serve for OffsetDeleteRequest {
             let (wanted, known) = Known::split(state, wanted, |partition| &partition.topic);
             let now = state.now();
             let mut effects = Effects::new();
-            let deleted = state.coordinators.groups.delete_offsets(now, &self.group_id, &wanted, &mut effects);
+            let deleted =
+                state.coordinators.groups.delete_offsets(now, &self.group_id, &wanted, &mut effects);
             state.settle(effects);
             let codes = deleted.map_err(|error| ErrorCode::new(error.code()))?;
             Ok(known.join(codes.into_iter().map(|code| code.code())))

@@ -143,7 +143,11 @@ fn the_header_version_is_that_of_the_protocol() {
     for (api, version) in all_versions() {
         let key = ApiKey::try_from(api.key()).unwrap();
         assert_eq!(key.request_header_version(version) == 2, api.flexible(version), "{api} {version}");
-        assert_eq!(key.response_header_version(version) == 1, api.flexible_answer(version), "{api} {version}");
+        assert_eq!(
+            key.response_header_version(version) == 1,
+            api.flexible_answer(version),
+            "{api} {version}"
+        );
     }
 }
 
