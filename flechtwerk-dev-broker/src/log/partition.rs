@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::batch::{self, BatchHeader};
 use super::chunks::Chunks;
+use super::compaction::Settled;
 use super::marker::Marker;
 use super::producers::Producers;
 use super::state::LogState;
@@ -23,12 +24,13 @@ pub struct PartitionLog {
     pub(crate) state: LogState,
     pub(super) chunks: Chunks,
     pub(crate) file: Option<SegmentFile>,
+    pub(super) settled: Option<Settled>,
 }
 
 impl PartitionLog {
     /// An empty log that lives in memory alone.
     pub fn in_memory(config: LogConfig) -> Self {
-        Self { config, state: LogState::default(), chunks: Chunks::default(), file: None }
+        Self { config, state: LogState::default(), chunks: Chunks::default(), file: None, settled: None }
     }
 
     /// The log that is kept in a segment file, with all that is in it.

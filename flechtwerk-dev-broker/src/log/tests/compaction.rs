@@ -152,6 +152,23 @@ fn the_active_segment_begins_where_it_is_told() {
     assert_eq!(shape(&log).iter().map(|(base, ..)| *base).collect::<Vec<_>>(), [3]);
 }
 
+#[test]
+fn a_log_at_rest_is_left_alone() {
+    let mut log = compacted_log();
+    append(&mut log, &Batch { compression: Compression::Zstd, ..Batch::plain(vec![record("z", "1")]) });
+    append(&mut log, &Batch::plain(vec![record("a", "1")]));
+    append(&mut log, &Batch::plain(vec![tombstone("a")]));
+    append(&mut log, &Batch::plain(vec![record("b", "1")]));
+    append(&mut log, &Batch::plain(vec![record("b", "2")]));
+    // The batch that can't be opened is met by each compaction that looks through the log.
+    let mut looks = |now| log.compact(now, CompactOptions::default()).unwrap().opaque_batches;
+    let times =
+        [NOW, NOW, NOW + 1, NOW + RETENTION - 1, NOW + RETENTION, NOW + RETENTION, NOW + 9 * RETENTION];
+    assert_eq!(times.map(&mut looks), [1, 1, 0, 0, 1, 1, 0]);
+    append(&mut log, &Batch::plain(vec![record("b", "3")]));
+    assert_eq!(log.compact(NOW, CompactOptions::default()).unwrap().records_removed, 1);
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Send { producer: i64, transactional: bool, keys: Vec<(u8, bool)>, compression: u8 },

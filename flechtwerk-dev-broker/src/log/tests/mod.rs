@@ -6,6 +6,7 @@ mod isolation;
 mod limits;
 mod offsets;
 mod sequences;
+mod state;
 
 use std::collections::{BTreeSet, VecDeque};
 
