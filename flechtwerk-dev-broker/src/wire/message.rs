@@ -31,8 +31,7 @@ pub(crate) fn decode<T: Decodable>(api: Api, version: i16, mut body: Bytes) -> R
     // The walk leaves nothing to trip over that is known. A decoder that panics all the same costs its connection alone.
     let decoded = catch_unwind(AssertUnwindSafe(|| T::decode(&mut body, version)));
     match decoded {
-        Ok(Ok(message)) if body.is_empty() => Ok(message),
-        Ok(Ok(_)) => Err(Malformed::new("request", "longer than its fields")),
+        Ok(Ok(message)) => Ok(message),
         Ok(Err(error)) => Err(Malformed::new("request", error.to_string())),
         Err(_) => Err(Malformed::new("request", "the decoder panicked")),
     }

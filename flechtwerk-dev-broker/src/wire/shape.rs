@@ -42,12 +42,8 @@ pub(super) fn walk(
     body: &[u8],
 ) -> Result<(), Malformed> {
     let mut walker = Walker { rest: body, version, flexible, items: 0 };
-    walker.fields(fields)?;
-    if walker.rest.is_empty() {
-        Ok(())
-    } else {
-        Err(Malformed::new("request", format!("{} bytes too long", walker.rest.len())))
-    }
+    // Bytes behind the last field are ignored, as Kafka does: librdkafka's Metadata request has some.
+    walker.fields(fields)
 }
 
 /// Skips the tagged fields at the start of `bytes`: how long they are.
