@@ -1,7 +1,7 @@
 //! The broker as a program: see the crate's README.
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,8 +45,9 @@ fn topic(text: &str) -> Result<NewTopic, String> {
     let (Some(name), Some(partitions)) = (parts.next(), parts.next()) else {
         return Err("write NAME:PARTITIONS, such as orders:3".to_owned());
     };
-    let partitions =
-        partitions.parse().map_err(|_| format!("{partitions:?} is no number of partitions, write orders:3"))?;
+    let partitions = partitions
+        .parse()
+        .map_err(|_| format!("{partitions:?} is no number of partitions, write orders:3"))?;
     let mut topic = NewTopic::new(name, partitions);
     let mut last: Option<(String, String)> = None;
     for setting in parts.next().unwrap_or_default().split(',').filter(|setting| !setting.is_empty()) {
@@ -100,7 +101,11 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let filter = tracing_subscriber::EnvFilter::try_new(&args.log)
         .map_err(|error| format!("--log {:?}: {error}", args.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 
     let mut builder = DevBroker::builder()
         .listen(&args.listen)

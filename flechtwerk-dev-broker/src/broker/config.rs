@@ -13,8 +13,12 @@ pub(crate) type TopicConfigs = BTreeMap<String, String>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ConfigKind {
     Bool,
-    Int { min: i64 },
-    Long { min: i64 },
+    Int {
+        min: i64,
+    },
+    Long {
+        min: i64,
+    },
     /// A share from 0 to 1.
     Ratio,
     /// One of these.
@@ -130,9 +134,16 @@ pub(crate) fn check(name: &str, value: Option<&str>) -> Result<(), Refusal> {
 }
 
 /// A change of one setting, by the numbers of IncrementalAlterConfigs.
-pub(crate) fn alter(configs: &mut TopicConfigs, name: &str, operation: i8, value: Option<&str>) -> Result<(), Refusal> {
+pub(crate) fn alter(
+    configs: &mut TopicConfigs,
+    name: &str,
+    operation: i8,
+    value: Option<&str>,
+) -> Result<(), Refusal> {
     let def = find(name)?;
-    let items = |text: &str| text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect();
+    let items = |text: &str| {
+        text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+    };
     let current = || -> Vec<String> { items(configs.get(name).map_or(def.default, String::as_str)) };
     let changed = match operation {
         0 => {
@@ -177,9 +188,8 @@ pub(crate) fn log_config(configs: &TopicConfigs) -> LogConfig {
     let mut config = LogConfig::default();
     let get = |name: &str| configs.get(name).map(String::as_str);
     let long = |name: &str, or: i64| get(name).and_then(|value| value.parse().ok()).unwrap_or(or);
-    config.max_message_bytes = get("max.message.bytes")
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(config.max_message_bytes);
+    config.max_message_bytes =
+        get("max.message.bytes").and_then(|value| value.parse().ok()).unwrap_or(config.max_message_bytes);
     config.timestamp_type = match get("message.timestamp.type") {
         Some("LogAppendTime") => TimestampType::LogAppendTime,
         _ => TimestampType::CreateTime,

@@ -21,8 +21,8 @@ use std::thread::JoinHandle;
 use uuid::Uuid;
 
 pub(crate) use clock::wall;
-pub use errors::{BrokerError, StartError};
 pub(crate) use errors::Refusal;
+pub use errors::{BrokerError, StartError};
 pub use settings::{Builder, NewTopic};
 pub(crate) use shared::Shared;
 pub(crate) use start::random_uuid;

@@ -83,7 +83,8 @@ fn restore(settings: Settings, nodes: Nodes) -> Result<State, StartError> {
     for topic in &settings.topics {
         match topics.create(topic, &nodes, &mut storage) {
             Ok(_) => {}
-            Err(refusal) if refusal.code == ErrorCode::TOPIC_ALREADY_EXISTS && settings.data_dir.is_some() => {}
+            Err(refusal)
+                if refusal.code == ErrorCode::TOPIC_ALREADY_EXISTS && settings.data_dir.is_some() => {}
             Err(refusal) => {
                 return Err(StartError::Topic { topic: topic.name.clone(), reason: refusal.message });
             }
@@ -92,8 +93,7 @@ fn restore(settings: Settings, nodes: Nodes) -> Result<State, StartError> {
     let records = journal.into_iter().map(Record::decode).collect::<Result<Vec<_>, _>>()?;
     let mut groups = settings.groups.clone();
     groups.member_id_seed = random_uuid().as_u128();
-    let coordinator_settings =
-        coordinator::Settings { groups, transactions: settings.transactions.clone() };
+    let coordinator_settings = coordinator::Settings { groups, transactions: settings.transactions.clone() };
     let mut effects = Effects::new();
     let coordinators = Coordinators::restore(coordinator_settings, clock.now(), records, &mut effects);
     let mut state = State::new(clock, settings, nodes, topics, storage, coordinators);

@@ -45,7 +45,8 @@ impl State {
         storage: Storage,
         coordinators: Coordinators,
     ) -> State {
-        let next_compaction = settings.compact_every.map(|every| clock.now().since_start.after(millis(every)));
+        let next_compaction =
+            settings.compact_every.map(|every| clock.now().since_start.after(millis(every)));
         State {
             clock,
             settings,
@@ -123,7 +124,8 @@ impl State {
             // A topic that was deleted meanwhile needs no marker.
             let Some(partition) = self.topics.partition_mut(&at.topic, at.partition) else { continue };
             let producer = markers.producer;
-            let appended = partition.log.append_marker(producer.id, producer.epoch, markers.commit, 0, now.wall);
+            let appended =
+                partition.log.append_marker(producer.id, producer.epoch, markers.commit, 0, now.wall);
             if let Err(error) = appended {
                 tracing::error!(error = %chain(&error), topic = at.topic, partition = at.partition,
                     "a transaction marker can't be written");
@@ -150,8 +152,9 @@ impl State {
         if self.held_markers.iter().any(|id| id == transactional_id) {
             return;
         }
-        let (due, kept) =
-            std::mem::take(&mut self.kept_back).into_iter().partition(|kept| kept.transactional_id == transactional_id);
+        let (due, kept) = std::mem::take(&mut self.kept_back)
+            .into_iter()
+            .partition(|kept| kept.transactional_id == transactional_id);
         self.kept_back = kept;
         self.settle(Effects { markers: due, ..Effects::new() });
     }
@@ -218,8 +221,11 @@ impl State {
             partition.wake();
         }
         if total.opaque_batches > 0 {
-            tracing::warn!(topic = name, batches = total.opaque_batches,
-                "batches compressed by something else than gzip or snappy were left as they are");
+            tracing::warn!(
+                topic = name,
+                batches = total.opaque_batches,
+                "batches compressed by something else than gzip or snappy were left as they are"
+            );
         }
         Ok(total)
     }

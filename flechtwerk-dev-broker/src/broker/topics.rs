@@ -105,8 +105,7 @@ impl Topics {
         let mut topics = Topics::default();
         for meta in storage.topics() {
             let mut configs: TopicConfigs = meta.configs.into_iter().collect();
-            let replication =
-                configs.remove(REPLICATION).and_then(|value| value.parse().ok()).unwrap_or(1);
+            let replication = configs.remove(REPLICATION).and_then(|value| value.parse().ok()).unwrap_or(1);
             let mut topic = Topic { id: meta.id, replication, configs, partitions: Vec::new() };
             grow(storage, nodes, &meta.name, &mut topic, meta.partitions)?;
             topics.by_name.insert(meta.name, topic);
@@ -146,8 +145,7 @@ impl Topics {
         partition: i32,
         leader_epoch: i32,
     ) -> Result<&mut Partition, ErrorCode> {
-        let partition =
-            self.partition_mut(name, partition).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        let partition = self.partition_mut(name, partition).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         if partition.leader != Some(node) {
             return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
         }
@@ -183,7 +181,9 @@ impl Topics {
         let known = nodes.all().len();
         let replication = if new.replication == -1 { 1 } else { new.replication };
         if usize::try_from(replication).map_or(true, |count| count < 1 || count > known) {
-            let why = format!("Replication factor: {replication} is not between 1 and the number of brokers, {known}");
+            let why = format!(
+                "Replication factor: {replication} is not between 1 and the number of brokers, {known}"
+            );
             return Err(Refusal::new(ErrorCode::INVALID_REPLICATION_FACTOR, why));
         }
         for (name, value) in &new.configs {
@@ -201,8 +201,7 @@ impl Topics {
     ) -> Result<&Topic, Refusal> {
         let (partitions, replication) = self.check_new(new, nodes)?;
         let configs = new.configs.iter().cloned().collect();
-        let mut topic =
-            Topic { id: super::random_uuid(), replication, configs, partitions: Vec::new() };
+        let mut topic = Topic { id: super::random_uuid(), replication, configs, partitions: Vec::new() };
         let mut meta = topic.meta(&new.name);
         meta.partitions = partitions;
         storage.put_topic(meta)?;
@@ -213,7 +212,10 @@ impl Topics {
     /// Deletes a topic. Fetches that wait for it learn that it is gone.
     pub(crate) fn delete(&mut self, name: &str, storage: &mut Storage) -> Result<(), Refusal> {
         let Some(mut topic) = self.by_name.remove(name) else {
-            return Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic."));
+            return Err(Refusal::new(
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic.",
+            ));
         };
         topic.partitions.iter_mut().for_each(Partition::wake);
         drop(topic);
@@ -223,7 +225,10 @@ impl Topics {
     /// Whether a topic could have so many partitions.
     pub(crate) fn check_grow(&self, name: &str, count: i32) -> Result<(), Refusal> {
         let Some(topic) = self.by_name.get(name) else {
-            return Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic."));
+            return Err(Refusal::new(
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic.",
+            ));
         };
         let current = topic.partition_count();
         let why = if count == current {
@@ -267,7 +272,10 @@ impl Topics {
         storage: &mut Storage,
     ) -> Result<(), Refusal> {
         let Some(topic) = self.by_name.get_mut(name) else {
-            return Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic."));
+            return Err(Refusal::new(
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic.",
+            ));
         };
         topic.configs = configs;
         let log_config = config::log_config(&topic.configs);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::FaultBuilder;
-use crate::wire::Api;
 use crate::ErrorCode;
+use crate::wire::Api;
 
 /// What a request is about, as far as faults and the log of requests care.
 #[derive(Debug, Clone, Default)]
@@ -165,7 +165,13 @@ impl Faults {
     }
 
     /// What is to be done to a request. Of several faults that would hit it the oldest does; all that match count it.
-    pub(crate) fn next(&self, api: Api, client: Option<&str>, node: i32, subject: &Subject) -> Option<Action> {
+    pub(crate) fn next(
+        &self,
+        api: Api,
+        client: Option<&str>,
+        node: i32,
+        subject: &Subject,
+    ) -> Option<Action> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }

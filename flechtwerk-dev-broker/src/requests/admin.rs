@@ -61,8 +61,13 @@ impl Serve for CreateTopicsRequest {
     }
 }
 
-fn create(state: &mut State, topic: &CreatableTopic, validate_only: bool) -> Result<CreatableTopicResult, Refusal> {
-    let mut new = NewTopic::new(topic.name.to_string(), topic.num_partitions).replication(topic.replication_factor);
+fn create(
+    state: &mut State,
+    topic: &CreatableTopic,
+    validate_only: bool,
+) -> Result<CreatableTopicResult, Refusal> {
+    let mut new =
+        NewTopic::new(topic.name.to_string(), topic.num_partitions).replication(topic.replication_factor);
     for config in &topic.configs {
         let Some(value) = &config.value else {
             let why = format!("Null value not supported for topic configs: {}", config.name.as_str());
@@ -161,8 +166,10 @@ impl Serve for DeleteTopicsRequest {
 
     async fn serve(self, context: &Context) -> Outcome<DeleteTopicsResponse> {
         let by_name = self.topic_names.iter().map(|name| (Some(name.to_string()), Uuid::nil()));
-        let by_either =
-            self.topics.iter().map(|topic| (topic.name.as_ref().map(|name| name.to_string()), topic.topic_id));
+        let by_either = self
+            .topics
+            .iter()
+            .map(|topic| (topic.name.as_ref().map(|name| name.to_string()), topic.topic_id));
         let wanted: Vec<(Option<String>, Uuid)> = by_name.chain(by_either).collect();
         let responses = context.with(|state| {
             wanted.iter().map(|(name, id)| delete(state, name.as_deref(), *id)).collect::<Vec<_>>()
@@ -243,9 +250,9 @@ fn grow(state: &mut State, topic: &CreatePartitionsTopic, validate_only: bool) -
             let why = format!("{wanted} new partitions, but {} assignments", assigned.len());
             return Err(Refusal::new(ErrorCode::INVALID_REPLICA_ASSIGNMENT, why));
         }
-        let assigned = (0..).zip(assigned).map(|(index, assignment)| {
-            (index, assignment.broker_ids.iter().map(|id| id.0).collect())
-        });
+        let assigned = (0..)
+            .zip(assigned)
+            .map(|(index, assignment)| (index, assignment.broker_ids.iter().map(|id| id.0).collect()));
         assigned_shape(state, assigned.collect())?;
     }
     if !validate_only {

@@ -29,7 +29,9 @@ impl Serve for ApiVersionsRequest {
             ApiVersion::default().with_api_key(api.key()).with_min_version(min).with_max_version(max)
         });
         // No features are finalized: transactions are those before version 2, groups are classic.
-        Outcome::Answer(ApiVersionsResponse::default().with_api_keys(keys.collect()).with_finalized_features_epoch(0))
+        Outcome::Answer(
+            ApiVersionsResponse::default().with_api_keys(keys.collect()).with_finalized_features_epoch(0),
+        )
     }
 }
 

@@ -192,7 +192,10 @@ impl Serve for DescribeTopicPartitionsRequest {
 }
 
 /// One page: topics by name from the cursor on, until the limit of partitions is reached.
-fn partition_page(state: &State, request: &DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse {
+fn partition_page(
+    state: &State,
+    request: &DescribeTopicPartitionsRequest,
+) -> DescribeTopicPartitionsResponse {
     let mut names: Vec<String> = if request.topics.is_empty() {
         state.topics.iter().map(|(name, _)| name.to_owned()).collect()
     } else {
@@ -216,7 +219,9 @@ fn partition_page(state: &State, request: &DescribeTopicPartitionsRequest) -> De
         };
         described.topic_id = topic.id;
         let first = if name == from_topic { from_partition } else { 0 };
-        for (index, partition) in (0..).zip(&topic.partitions).skip(usize::try_from(first).unwrap_or_default()) {
+        for (index, partition) in
+            (0..).zip(&topic.partitions).skip(usize::try_from(first).unwrap_or_default())
+        {
             if left == 0 {
                 let next = partitions::Cursor::default()
                     .with_topic_name(topic_name(&name))

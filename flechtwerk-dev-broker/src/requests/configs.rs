@@ -81,7 +81,8 @@ fn describe(
         BROKER => {
             let name = resource.resource_name.as_str();
             if !name.is_empty() && name != node.to_string() {
-                let why = format!("Unexpected broker id, expected {node} or empty string, but received {name}");
+                let why =
+                    format!("Unexpected broker id, expected {node} or empty string, but received {name}");
                 return Err(Refusal::new(ErrorCode::INVALID_REQUEST, why));
             }
             // The empty name asks for what was set for all brokers while they ran: nothing can be.
@@ -192,7 +193,12 @@ impl Serve for AlterConfigsRequest {
                 let changed = change(state, resource.resource_type, name, self.validate_only, |configs| {
                     configs.clear();
                     resource.configs.iter().try_for_each(|entry| {
-                        config::alter(configs, &entry.name, 0, entry.value.as_ref().map(|value| value.as_str()))
+                        config::alter(
+                            configs,
+                            &entry.name,
+                            0,
+                            entry.value.as_ref().map(|value| value.as_str()),
+                        )
                     })
                 });
                 let response = AlterConfigsResourceResponse::default()

@@ -20,7 +20,9 @@ impl Serve for FetchRequest {
     fn refuse(&self, _version: i16, error: ErrorCode) -> FetchResponse {
         let responses = self.topics.iter().map(|topic| {
             let partitions = topic.partitions.iter().map(|wanted| failed(wanted.partition, error));
-            FetchableTopicResponse::default().with_topic(topic.topic.clone()).with_partitions(partitions.collect())
+            FetchableTopicResponse::default()
+                .with_topic(topic.topic.clone())
+                .with_partitions(partitions.collect())
         });
         FetchResponse::default().with_responses(responses.collect())
     }
@@ -96,7 +98,8 @@ impl Reading for FetchRequest {
                 return true;
             }
             let limit = usize::try_from(wanted.partition_max_bytes).unwrap_or_default();
-            bytes = bytes.saturating_add(log.available_bytes(wanted.fetch_offset, isolation).min(limit.max(1)));
+            bytes =
+                bytes.saturating_add(log.available_bytes(wanted.fetch_offset, isolation).min(limit.max(1)));
             if bytes >= wanted_bytes {
                 return true;
             }

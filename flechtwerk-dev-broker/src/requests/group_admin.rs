@@ -38,7 +38,9 @@ impl Serve for ListGroupsRequest {
         let groups = context.with(|state| {
             let all = state.coordinators.groups.list(&states, &types);
             // Each node tells of the groups that it coordinates, so that a client that asks all has each group once.
-            all.into_iter().filter(|group| context.coordinates(state, &group.group).is_ok()).collect::<Vec<_>>()
+            all.into_iter()
+                .filter(|group| context.coordinates(state, &group.group).is_ok())
+                .collect::<Vec<_>>()
         });
         let groups = groups.into_iter().map(|group| {
             Listed::default()

@@ -1,8 +1,14 @@
 //! ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a log begins, ends, and what lies between.
 
-use kafka_protocol::messages::delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
-use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
-use kafka_protocol::messages::offset_for_leader_epoch_response::{EpochEndOffset, OffsetForLeaderTopicResult};
+use kafka_protocol::messages::delete_records_response::{
+    DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
+};
+use kafka_protocol::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
+use kafka_protocol::messages::offset_for_leader_epoch_response::{
+    EpochEndOffset, OffsetForLeaderTopicResult,
+};
 use kafka_protocol::messages::{
     DeleteRecordsRequest, DeleteRecordsResponse, ListOffsetsRequest, ListOffsetsResponse,
     OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
@@ -23,7 +29,9 @@ impl Serve for ListOffsetsRequest {
     fn refuse(&self, _version: i16, error: ErrorCode) -> ListOffsetsResponse {
         let topics = self.topics.iter().map(|topic| {
             let partitions = topic.partitions.iter().map(|wanted| no_offset(wanted.partition_index, error));
-            ListOffsetsTopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions.collect())
+            ListOffsetsTopicResponse::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions.collect())
         });
         ListOffsetsResponse::default().with_topics(topics.collect())
     }
@@ -57,7 +65,9 @@ impl Serve for ListOffsetsRequest {
                 });
                 let partitions = partitions.collect();
                 topics.push(
-                    ListOffsetsTopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions),
+                    ListOffsetsTopicResponse::default()
+                        .with_name(topic.name.clone())
+                        .with_partitions(partitions),
                 );
             }
             topics
@@ -131,7 +141,9 @@ impl Serve for DeleteRecordsRequest {
         let topics = self.topics.iter().map(|topic| {
             let partitions =
                 topic.partitions.iter().map(|wanted| deleted(wanted.partition_index, Err(error)));
-            DeleteRecordsTopicResult::default().with_name(topic.name.clone()).with_partitions(partitions.collect())
+            DeleteRecordsTopicResult::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions.collect())
         });
         DeleteRecordsResponse::default().with_topics(topics.collect())
     }
@@ -151,7 +163,9 @@ impl Serve for DeleteRecordsRequest {
                 });
                 let partitions = partitions.collect();
                 topics.push(
-                    DeleteRecordsTopicResult::default().with_name(topic.name.clone()).with_partitions(partitions),
+                    DeleteRecordsTopicResult::default()
+                        .with_name(topic.name.clone())
+                        .with_partitions(partitions),
                 );
             }
             topics

@@ -42,7 +42,8 @@ impl Serve for ProduceRequest {
                 let mut partitions = Vec::with_capacity(topic.partition_data.len());
                 for data in topic.partition_data {
                     let at = TopicPartition::new(topic.name.to_string(), data.index);
-                    let appended = append(state, context.node, &at, transactional_id.as_deref(), data.records);
+                    let appended =
+                        append(state, context.node, &at, transactional_id.as_deref(), data.records);
                     any_failed |= appended.is_err();
                     partitions.push(match appended {
                         Ok(appended) => PartitionProduceResponse::default()
@@ -63,7 +64,9 @@ impl Serve for ProduceRequest {
                     });
                 }
                 responses.push(
-                    TopicProduceResponse::default().with_name(topic.name).with_partition_responses(partitions),
+                    TopicProduceResponse::default()
+                        .with_name(topic.name)
+                        .with_partition_responses(partitions),
                 );
             }
             responses
@@ -100,7 +103,7 @@ fn append(
         // A transaction writes only where its coordinator was told that it would (KIP-890), or no marker would follow.
         let verified = match transactional_id {
             Some(id) => state.coordinators.transactions.verify_partition(id, producer, at).code(),
-            None => ErrorCode::INVALID_TXN_STATE.code(),
+            None => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code(),
         };
         if verified != 0 {
             return Err(refused(ErrorCode::new(verified)));

@@ -1,11 +1,14 @@
 //! DescribeTransactions, ListTransactions and DescribeProducers.
 
-use kafka_protocol::messages::describe_producers_response::{PartitionResponse, ProducerState, TopicResponse};
+use kafka_protocol::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
 use kafka_protocol::messages::describe_transactions_response::{TopicData, TransactionState as Described};
 use kafka_protocol::messages::list_transactions_response::TransactionState as Listed;
 use kafka_protocol::messages::{
-    DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest, DescribeTransactionsResponse,
-    ListTransactionsRequest, ListTransactionsResponse, ProducerId, TransactionalId,
+    DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
+    DescribeTransactionsResponse, ListTransactionsRequest, ListTransactionsResponse, ProducerId,
+    TransactionalId,
 };
 
 use super::text::{text, topic_name, transactional};
@@ -132,7 +135,8 @@ impl Serve for DescribeProducersRequest {
                     }
                 });
                 let partitions = partitions.collect();
-                topics.push(TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions));
+                topics
+                    .push(TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions));
             }
             topics
         });

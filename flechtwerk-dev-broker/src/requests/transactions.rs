@@ -8,8 +8,8 @@ use kafka_protocol::messages::txn_offset_commit_response::{
 };
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse,
-    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, InitProducerIdResponse, ProducerId, TransactionalId,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, InitProducerIdResponse, ProducerId,
+    TransactionalId, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
 use super::offsets::Known;
@@ -113,9 +113,14 @@ impl Serve for AddPartitionsToTxnRequest {
         });
         Outcome::Answer(match result {
             Ok(error) => self.refuse(version, error),
-            Err((error, unknown)) => added(&self, |at| {
-                if unknown.contains(at) { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION } else { error }
-            }),
+            Err((error, unknown)) => {
+                added(
+                    &self,
+                    |at| {
+                        if unknown.contains(at) { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION } else { error }
+                    },
+                )
+            }
         })
     }
 }
@@ -207,7 +212,7 @@ impl Serve for TxnOffsetCommitRequest {
             if !allowed.is_none() {
                 return Err(code(allowed, false));
             }
-            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition.topic);
+            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
             let has_member = version >= 3;
             let request = TxnCommitRequest {
                 group: self.group_id.to_string(),
@@ -230,7 +235,10 @@ impl Serve for TxnOffsetCommitRequest {
     }
 }
 
-fn committed(request: &TxnOffsetCommitRequest, codes: impl IntoIterator<Item = i16>) -> TxnOffsetCommitResponse {
+fn committed(
+    request: &TxnOffsetCommitRequest,
+    codes: impl IntoIterator<Item = i16>,
+) -> TxnOffsetCommitResponse {
     let mut codes = codes.into_iter();
     let topics = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
@@ -238,7 +246,9 @@ fn committed(request: &TxnOffsetCommitRequest, codes: impl IntoIterator<Item = i
                 .with_partition_index(partition.partition_index)
                 .with_error_code(code)
         });
-        TxnOffsetCommitResponseTopic::default().with_name(topic.name.clone()).with_partitions(partitions.collect())
+        TxnOffsetCommitResponseTopic::default()
+            .with_name(topic.name.clone())
+            .with_partitions(partitions.collect())
     });
     TxnOffsetCommitResponse::default().with_topics(topics.collect())
 }

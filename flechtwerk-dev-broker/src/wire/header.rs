@@ -26,11 +26,11 @@ pub(crate) enum Parsed {
 impl RequestHeader {
     /// Reads the header and leaves the body.
     pub(crate) fn parse(mut frame: Bytes) -> Result<Parsed, Malformed> {
-        let (key, version, correlation_id) = match (frame.try_get_i16(), frame.try_get_i16(), frame.try_get_i32())
-        {
-            (Ok(key), Ok(version), Ok(correlation_id)) => (key, version, correlation_id),
-            _ => return Err(Malformed::new("header", "cut off")),
-        };
+        let (key, version, correlation_id) =
+            match (frame.try_get_i16(), frame.try_get_i16(), frame.try_get_i32()) {
+                (Ok(key), Ok(version), Ok(correlation_id)) => (key, version, correlation_id),
+                _ => return Err(Malformed::new("header", "cut off")),
+            };
         let Some(api) = Api::from_key(key) else {
             return Err(Malformed::new("header", format!("unknown api key {key}")));
         };
@@ -45,7 +45,8 @@ impl RequestHeader {
             Ok(length) if length > frame.len() => return Err(Malformed::new("client id", "cut off")),
             Ok(length) => {
                 let bytes = frame.split_to(length);
-                let text = std::str::from_utf8(&bytes).map_err(|_| Malformed::new("client id", "no utf-8"))?;
+                let text =
+                    std::str::from_utf8(&bytes).map_err(|_| Malformed::new("client id", "no utf-8"))?;
                 Some(text.to_owned())
             }
             Err(_) if length == -1 => None,

@@ -35,7 +35,12 @@ pub(super) enum Kind {
 }
 
 /// Walks a whole request.
-pub(super) fn walk(fields: &'static [Field], version: i16, flexible: bool, body: &[u8]) -> Result<(), Malformed> {
+pub(super) fn walk(
+    fields: &'static [Field],
+    version: i16,
+    flexible: bool,
+    body: &[u8],
+) -> Result<(), Malformed> {
     let mut walker = Walker { rest: body, version, flexible, items: 0 };
     walker.fields(fields)?;
     if walker.rest.is_empty() {
@@ -163,7 +168,8 @@ impl<'a> Walker<'a> {
     }
 
     fn array<const N: usize>(&mut self, name: &'static str) -> Result<[u8; N], Malformed> {
-        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or_else(|| Malformed::new(name, "cut off"))?;
+        let (bytes, rest) =
+            self.rest.split_first_chunk::<N>().ok_or_else(|| Malformed::new(name, "cut off"))?;
         self.rest = rest;
         Ok(*bytes)
     }
