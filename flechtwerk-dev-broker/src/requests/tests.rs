@@ -55,3 +55,14 @@ fn every_version_is_answered() {
         }
     }
 }
+
+#[test]
+fn the_readme_lists_what_is_served() {
+    let cells: Vec<&str> = include_str!("../../README.md").split('|').map(str::trim).collect();
+    for api in Api::ALL {
+        let (min, max) = api.versions();
+        let versions = if min == max { min.to_string() } else { format!("{min}-{max}") };
+        let listed = cells.windows(2).any(|pair| *pair == [api.name(), versions.as_str()]);
+        assert!(listed, "the README doesn't say that {api} is served in {versions}");
+    }
+}
