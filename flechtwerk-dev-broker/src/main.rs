@@ -129,7 +129,8 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let broker = builder.start()?;
         eprintln!("flechtwerk-dev-broker is for development and tests, never for production");
-        println!("ready {}", broker.address());
+        let all = broker.bootstrap();
+        println!("ready {}", all.split(',').next().unwrap_or_default());
         std::io::stdout().flush()?;
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -5,10 +5,12 @@ mod support;
 use std::time::Duration;
 
 use flechtwerk_dev_broker::{Api, DevBroker, ErrorCode};
+use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, FetchRequest, InitProducerIdRequest, ProduceRequest, TransactionalId,
+    AddPartitionsToTxnRequest, ApiVersionsRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest,
+    InitProducerIdRequest, ProduceRequest, TransactionalId,
 };
-use support::{Client, PATIENCE, batch, fetch, produce, text, until};
+use support::{Client, PATIENCE, batch, fetch, produce, text, topic, until};
 
 fn broker() -> DevBroker {
     DevBroker::builder().topic(("orders", 1)).start().unwrap()
@@ -140,6 +142,47 @@ fn faults_go_by_transactional_id() {
     assert_eq!(init("yours"), ErrorCode::NONE);
     assert_eq!(init("mine"), ErrorCode::CONCURRENT_TRANSACTIONS);
     assert_eq!(fault.fired(), 2);
+}
+
+#[test]
+fn held_markers_keep_a_transaction_between_its_decision_and_its_end() {
+    let broker = broker();
+    let mut client = Client::connect(broker.address());
+    let id = TransactionalId(text("mine"));
+    let init = InitProducerIdRequest::default()
+        .with_transactional_id(Some(id.clone()))
+        .with_transaction_timeout_ms(60_000);
+    let producer = client.call(4, &init);
+    let add = AddPartitionsToTxnRequest::default()
+        .with_v3_and_below_transactional_id(id.clone())
+        .with_v3_and_below_producer_id(producer.producer_id)
+        .with_v3_and_below_producer_epoch(producer.producer_epoch)
+        .with_v3_and_below_topics(vec![
+            AddPartitionsToTxnTopic::default().with_name(topic("orders")).with_partitions(vec![0]),
+        ]);
+    let added = client.call(3, &add);
+    assert_eq!(added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, 0);
+
+    let held = broker.hold_markers("mine");
+    let end = EndTxnRequest::default()
+        .with_transactional_id(id.clone())
+        .with_producer_id(producer.producer_id)
+        .with_producer_epoch(producer.producer_epoch)
+        .with_committed(true);
+    assert_eq!(client.call(3, &end).error_code, 0);
+    assert!(held.wait(PATIENCE));
+    let state = |client: &mut Client| {
+        let describe = DescribeTransactionsRequest::default().with_transactional_ids(vec![id.clone()]);
+        client.call(0, &describe).transaction_states[0].transaction_state.to_string()
+    };
+    assert_eq!(state(&mut client), "PrepareCommit");
+    assert_eq!(ErrorCode::new(client.call(4, &init).error_code), ErrorCode::CONCURRENT_TRANSACTIONS);
+    assert_eq!(end_offset(&broker), 0);
+
+    held.release();
+    assert_eq!(state(&mut client), "CompleteCommit");
+    assert_eq!(end_offset(&broker), 1);
+    assert_eq!(client.call(4, &init).error_code, 0);
 }
 
 #[test]

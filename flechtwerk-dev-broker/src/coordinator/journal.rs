@@ -4,6 +4,8 @@
 //! records say in their order, so a prefix of a journal is an earlier state, and a snapshot is a shorter list with the same meaning.
 
 mod codec;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,6 +65,7 @@ impl fmt::Debug for Record {
 
 /// What a record says.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) enum Entry {
     /// A group's membership is this.
     Group { group: String, value: Arc<GroupRecord> },
@@ -86,6 +89,7 @@ pub(super) enum Entry {
 
 /// A group's membership, as of its last stable generation.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct GroupRecord {
     pub(super) generation: i32,
     pub(super) protocol_type: Option<String>,
@@ -98,6 +102,7 @@ pub(super) struct GroupRecord {
 
 /// A member, with its metadata for the group's protocol.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct MemberRecord {
     pub(super) member_id: String,
     pub(super) instance_id: Option<String>,
@@ -111,6 +116,7 @@ pub(super) struct MemberRecord {
 
 /// An offset, committed or pending.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct StoredOffset {
     pub(super) offset: i64,
     pub(super) leader_epoch: i32,
@@ -123,6 +129,7 @@ pub(super) struct StoredOffset {
 
 /// A transactional id's state.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct TransactionRecord {
     pub(super) transactional_id: String,
     pub(super) producer: Producer,

@@ -36,7 +36,7 @@ impl Serve for ProduceRequest {
         }
         let transactional_id = self.transactional_id.as_ref().map(|id| id.to_string());
         let mut any_failed = false;
-        let responses = context.with(|state| {
+        let responses = context.with_logs(|state| {
             let mut responses = Vec::with_capacity(self.topic_data.len());
             for topic in self.topic_data {
                 let mut partitions = Vec::with_capacity(topic.partition_data.len());

@@ -11,7 +11,7 @@ mod message;
 mod shape;
 mod shapes;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use api::Api;
 pub(crate) use frame::{FrameBudget, FrameError, FrameReader};

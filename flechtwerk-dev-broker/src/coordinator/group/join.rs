@@ -122,7 +122,7 @@ impl Group {
                 self.update_member(cx, ticket, request, &member_id);
             }
             GroupState::Empty | GroupState::Dead => {
-                return refuse(cx, ticket, ErrorCode::UnknownMemberId, &member_id);
+                refuse(cx, ticket, ErrorCode::UnknownMemberId, &member_id);
             }
         }
     }

@@ -81,7 +81,7 @@ impl History {
                 protocol("range", Bytes::new()),
             ],
             rebalance_timeout: [30_000, 5_000, -1, 0, 60_000][client],
-            member_id_required: client % 2 == 0,
+            member_id_required: client.is_multiple_of(2),
             knows_skip_assignment: client == 1,
             ..dynamic(&self.clients[client].member_id)
         }
