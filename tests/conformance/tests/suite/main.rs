@@ -5,6 +5,9 @@
 mod admin_configs;
 mod admin_topics;
 mod bad_input;
+mod codes_by_version;
+mod compaction;
+mod completing;
 mod delete_records;
 mod fencing;
 mod fetch;
@@ -20,6 +23,7 @@ mod offsets;
 mod offsets_in_transactions;
 mod produce;
 mod produce_refused;
+mod restart;
 mod transaction_tools;
 mod transactions;
 mod versions;
