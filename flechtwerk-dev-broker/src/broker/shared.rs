@@ -9,7 +9,7 @@ use super::state::State;
 use crate::fault::{Faults, Requests};
 use crate::wire::FrameBudget;
 
-/// All large requests that are being read may together take this much memory.
+/// All requests that are being read and answers that are being written may together take this much memory.
 const FRAME_BUDGET: usize = 1024 * 1024 * 1024;
 
 /// The broker behind its handle.

@@ -41,7 +41,9 @@ impl Partition {
     /// Has a fetch woken by the next change. Those that have given up are forgotten here.
     pub(crate) fn wait(&mut self, fetch: &Arc<Notify>) {
         self.waiting.retain(|waiting| Arc::strong_count(waiting) > 1);
-        self.waiting.push(Arc::clone(fetch));
+        if !self.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, fetch)) {
+            self.waiting.push(Arc::clone(fetch));
+        }
     }
 
     /// Something changed that a waiting fetch may want to see.
