@@ -7,6 +7,9 @@ const RETENTION: i64 = 3000;
 const A: i64 = 1;
 const B: i64 = 2;
 
+/// A batch: base offset, last offset, count, and whether it is a marker (`m`) and has a delete horizon (`h`).
+type Shape = (i64, i64, i32, &'static str);
+
 /// Keys in capitals are tombstones.
 fn keys(keys: &str) -> Vec<Sent> {
     let sent = keys.chars().map(|key| {
@@ -16,9 +19,8 @@ fn keys(keys: &str) -> Vec<Sent> {
     sent.collect()
 }
 
-/// The aborted transactions of a read from the start, and each batch as base offset, last offset, count and whether it
-/// is a marker (`m`) and has a delete horizon (`h`).
-fn left(log: &PartitionLog) -> (Vec<(i64, i64)>, Vec<(i64, i64, i32, &'static str)>) {
+/// The aborted transactions of a read from the start, and the batches.
+fn left(log: &PartitionLog) -> (Vec<(i64, i64)>, Vec<Shape>) {
     let fetched = log.read(0, usize::MAX, Isolation::ReadCommitted, true).unwrap();
     let shape = batches(&fetched.records).into_iter().map(|(header, _)| {
         let flags = match (header.is_control(), header.delete_horizon().is_some()) {
