@@ -1,6 +1,23 @@
 //! The group coordinator: membership by the classic protocol, committed offsets, and pending offsets of transactions.
+//!
+//! A group is a state machine (`state`): its members join until all are there (`join`, `rebalance`), its leader assigns, and each
+//! member fetches its assignment (`sync`). Static members keep their place when they come back under a new member id (`fixed`).
+//! A group's offsets are its own affair (`offsets`, `commit`), and outlive its members.
 
+mod commit;
 mod debug;
+mod durable;
+mod fixed;
+mod join;
+mod member;
+mod offsets;
+mod query;
+mod rebalance;
+mod state;
+mod subscription;
+mod sync;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use types::{
@@ -9,136 +26,162 @@ pub use types::{
     SyncResponse, TxnCommitRequest,
 };
 
-use super::{Effects, ErrorCode, Millis, Now, Producer, Record, Ticket, TopicPartition};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::journal::Entry;
+use super::{Answer, Effects, ErrorCode, Millis, Now, Ticket};
+use member::MemberIds;
+use state::Group;
+
+/// How often groups are looked at for offsets that have outlived their time.
+const CLEANUP_INTERVAL: Millis = Millis(600_000);
 
 /// All groups of the broker.
-#[derive(Debug)]
 pub struct Groups {
     settings: GroupSettings,
+    groups: BTreeMap<String, Group>,
+    ids: MemberIds,
+    /// The place of the last commit among all.
+    position: u64,
+    next_cleanup: Option<Millis>,
+}
+
+/// What the steps of a group need from outside the group.
+pub(super) struct Context<'a> {
+    now: Now,
+    name: &'a str,
+    settings: &'a GroupSettings,
+    out: &'a mut Effects,
+}
+
+impl fmt::Debug for Groups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Groups").field("groups", &self.groups.len()).finish_non_exhaustive()
+    }
 }
 
 impl Groups {
     /// No groups yet.
     pub fn new(settings: GroupSettings) -> Self {
-        Self { settings }
+        let ids = MemberIds::new(settings.member_id_seed);
+        Self { settings, groups: BTreeMap::new(), ids, position: 0, next_cleanup: None }
     }
 
     /// JoinGroup. The answer comes as an effect, of this call or of a later one.
-    pub fn join(&mut self, _now: Now, _ticket: Ticket, _request: JoinRequest, _out: &mut Effects) {
-        let _ = &self.settings;
+    pub fn join(&mut self, now: Now, ticket: Ticket, request: JoinRequest, out: &mut Effects) {
+        let refused = |error| JoinResponse::error(error, &request.member_id);
+        let session = Millis::from_wire(request.session_timeout);
+        let error = if request.group.is_empty() {
+            ErrorCode::InvalidGroupId
+        } else if session < self.settings.min_session_timeout || session > self.settings.max_session_timeout {
+            ErrorCode::InvalidSessionTimeout
+        } else if !request.member_id.is_empty() && !self.groups.contains_key(&request.group) {
+            ErrorCode::UnknownMemberId
+        } else {
+            ErrorCode::None
+        };
+        if !error.is_none() {
+            out.answers.push(Answer::Join { ticket, response: refused(error) });
+            return;
+        }
+        let name = request.group.clone();
+        let group = self.groups.entry(name.clone()).or_insert_with(|| {
+            let mut group = Group::new(now.wall);
+            out.records.push(Entry::Group { group: name.clone(), value: group.note_durable() }.into());
+            group
+        });
+        let mut cx = Context { now, name: &name, settings: &self.settings, out };
+        group.join(&mut cx, &mut self.ids, ticket, request);
     }
 
     /// SyncGroup. The answer comes as an effect, of this call or of a later one.
-    pub fn sync(&mut self, _now: Now, _ticket: Ticket, _request: SyncRequest, _out: &mut Effects) {}
+    pub fn sync(&mut self, now: Now, ticket: Ticket, request: SyncRequest, out: &mut Effects) {
+        let error = if request.group.is_empty() {
+            ErrorCode::InvalidGroupId
+        } else if let Some(group) = self.groups.get_mut(&request.group) {
+            let name = request.group.clone();
+            let mut cx = Context { now, name: &name, settings: &self.settings, out };
+            group.sync(&mut cx, ticket, request);
+            return;
+        } else {
+            ErrorCode::UnknownMemberId
+        };
+        out.answers.push(Answer::Sync { ticket, response: SyncResponse::error(error) });
+    }
 
     /// Heartbeat.
     pub fn heartbeat(
         &mut self,
-        _now: Now,
-        _group: &str,
-        _member_id: &str,
-        _instance_id: Option<&str>,
-        _generation: i32,
+        now: Now,
+        group: &str,
+        member_id: &str,
+        instance_id: Option<&str>,
+        generation: i32,
     ) -> ErrorCode {
-        ErrorCode::None
+        if group.is_empty() {
+            return ErrorCode::InvalidGroupId;
+        }
+        match self.groups.get_mut(group) {
+            Some(group) => group.heartbeat(now, member_id, instance_id, generation),
+            None => ErrorCode::UnknownMemberId,
+        }
     }
 
     /// LeaveGroup: one code for each leaving member, in their order, or one for the whole request. Versions below 3 have one member,
     /// whose code is the request's.
     pub fn leave(
         &mut self,
-        _now: Now,
-        _group: &str,
-        _members: &[LeavingMember],
-        _out: &mut Effects,
+        now: Now,
+        group: &str,
+        members: &[LeavingMember],
+        out: &mut Effects,
     ) -> Result<Vec<ErrorCode>, ErrorCode> {
-        Ok(Vec::new())
-    }
-
-    /// OffsetCommit: one code for each offset, in their order.
-    pub fn commit_offsets(
-        &mut self,
-        _now: Now,
-        _request: CommitRequest,
-        _out: &mut Effects,
-    ) -> Vec<ErrorCode> {
-        Vec::new()
-    }
-
-    /// TxnOffsetCommit: one code for each offset, in their order. The offsets are pending until the transaction is completed. Whether
-    /// the producer may do so is for the caller to ask first, by [`Transactions::verify_group`](super::Transactions::verify_group).
-    pub fn txn_commit_offsets(
-        &mut self,
-        _now: Now,
-        _request: TxnCommitRequest,
-        _out: &mut Effects,
-    ) -> Vec<ErrorCode> {
-        Vec::new()
-    }
-
-    /// Completes the pending offsets that a producer has in a group: they become the group's, or are dropped. Does nothing where none
-    /// are pending, so it may be repeated.
-    pub fn complete_txn_offsets(
-        &mut self,
-        _now: Now,
-        _group: &str,
-        _producer: Producer,
-        _commit: bool,
-        _out: &mut Effects,
-    ) {
-    }
-
-    /// OffsetFetch for some partitions, in their order, or for all that have an offset (`None`). A partition without an offset has
-    /// offset -1 and no error.
-    pub fn fetch_offsets(
-        &self,
-        _group: &str,
-        _partitions: Option<&[TopicPartition]>,
-        _require_stable: bool,
-    ) -> Vec<FetchedOffset> {
-        Vec::new()
-    }
-
-    /// OffsetDelete: one code for each partition, in their order, or one for the whole request.
-    pub fn delete_offsets(
-        &mut self,
-        _now: Now,
-        _group: &str,
-        _partitions: &[TopicPartition],
-        _out: &mut Effects,
-    ) -> Result<Vec<ErrorCode>, ErrorCode> {
-        Ok(Vec::new())
+        if group.is_empty() {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        let name = group;
+        match self.groups.get_mut(name) {
+            Some(group) => {
+                let mut cx = Context { now, name, settings: &self.settings, out };
+                Ok(group.leave(&mut cx, members))
+            }
+            None => Ok(vec![ErrorCode::UnknownMemberId; members.len()]),
+        }
     }
 
     /// DeleteGroups, for one group.
-    pub fn delete_group(&mut self, _group: &str, _out: &mut Effects) -> ErrorCode {
-        ErrorCode::None
+    pub fn delete_group(&mut self, group: &str, out: &mut Effects) -> ErrorCode {
+        match self.groups.get(group) {
+            None => ErrorCode::GroupIdNotFound,
+            Some(found) if !found.is(GroupState::Empty) => ErrorCode::NonEmptyGroup,
+            Some(_) => {
+                self.change(Entry::GroupDeleted { group: group.to_owned() }, out);
+                ErrorCode::None
+            }
+        }
     }
 
-    /// Drops the offsets of a topic that was deleted, in all groups.
-    pub fn drop_topic(&mut self, _topic: &str, _out: &mut Effects) {}
-
-    /// ListGroups, in the order of their names. The filters are names as on the wire, in any case; an empty one lets everything pass.
-    pub fn list(&self, _states: &[String], _types: &[String]) -> Vec<ListedGroup> {
-        Vec::new()
+    /// Does what is due by now: sessions and rebalances that time out, and offsets that expire.
+    pub fn tick(&mut self, now: Now, out: &mut Effects) {
+        for (name, group) in &mut self.groups {
+            let mut cx = Context { now, name, settings: &self.settings, out: &mut *out };
+            group.tick(&mut cx);
+        }
+        let Some(retention) = self.settings.offsets_retention else {
+            return;
+        };
+        if self.next_cleanup.is_some_and(|at| at <= now.since_start) {
+            self.expire_offsets(now, retention, out);
+        }
+        if self.next_cleanup.is_none_or(|at| at <= now.since_start) {
+            self.next_cleanup = Some(now.since_start.after(CLEANUP_INTERVAL.min(retention).max(Millis(1))));
+        }
     }
-
-    /// DescribeGroups, for one group. `None` if there is no such group, which versions below 6 answer as one in state `Dead`
-    /// without error ([`DescribedGroup::dead`]).
-    pub fn describe(&self, _group: &str) -> Option<DescribedGroup> {
-        None
-    }
-
-    /// Does what is due by now: sessions and rebalances that time out.
-    pub fn tick(&mut self, _now: Now, _out: &mut Effects) {}
 
     /// When something is due next.
     pub fn next_deadline(&self) -> Option<Millis> {
-        None
-    }
-
-    /// The records that build the durable state again, no more than it needs.
-    pub fn snapshot(&self) -> Vec<Record> {
-        Vec::new()
+        let groups = self.groups.values().filter_map(Group::next_deadline).min();
+        groups.into_iter().chain(self.next_cleanup).min()
     }
 }

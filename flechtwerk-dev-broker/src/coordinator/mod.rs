@@ -16,6 +16,8 @@ mod error;
 pub mod group;
 mod journal;
 mod restore;
+#[cfg(test)]
+mod tests;
 mod time;
 pub mod transaction;
 

@@ -32,11 +32,17 @@ impl Coordinators {
     /// completed have their markers written (again), as an effect.
     pub fn restore(
         settings: Settings,
-        _now: Now,
-        _records: impl IntoIterator<Item = Record>,
-        _out: &mut Effects,
+        now: Now,
+        records: impl IntoIterator<Item = Record>,
+        out: &mut Effects,
     ) -> Self {
-        Self::new(settings)
+        let mut restored = Self::new(settings);
+        for record in records {
+            restored.groups.replay(now, &record);
+            restored.transactions.replay(now, &record);
+        }
+        restored.transactions.resume(out);
+        restored
     }
 
     /// The records that build the durable state of both again, to replace a journal that has grown long.

@@ -13,6 +13,8 @@ mod groups;
 mod offsets;
 mod positions;
 mod produce;
+#[cfg(test)]
+mod tests;
 mod text;
 mod transaction_admin;
 mod transactions;
@@ -79,6 +81,10 @@ impl Context {
 
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         self.shared.with(work)
+    }
+
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with_logs(work)
     }
 
     /// Whether this node coordinates the group or transactional id; if not, the error to answer.
@@ -255,6 +261,15 @@ pub(crate) async fn answer(
 #[cfg(test)]
 pub(crate) fn check(api: Api, version: i16, body: Bytes) -> Result<(), Malformed> {
     by_api!(api, R => decode::<R>(api, version, body).map(drop))
+}
+
+/// The answer of a fault to the body of a request.
+#[cfg(test)]
+pub(crate) fn refusal(header: &RequestHeader, body: Bytes, error: ErrorCode) -> Result<Bytes, Malformed> {
+    by_api!(header.api, R => {
+        let request = decode::<R>(header.api, header.version, body)?;
+        encode(header, &request.refuse(header.version, error))
+    })
 }
 
 async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malformed> {

@@ -11,9 +11,9 @@ mod message;
 mod shape;
 mod shapes;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameReader};
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};

@@ -58,13 +58,15 @@ fn length(of: usize, flexible: bool, into: &mut BytesMut) {
     }
 }
 
-fn body(api: Api, version: i16, items: usize) -> BytesMut {
+/// The body of a request with so many items in each array.
+pub(crate) fn body(api: Api, version: i16, items: usize) -> BytesMut {
     let mut body = BytesMut::new();
     generate(shape(api), version, api.flexible(version), items, &mut body);
     body
 }
 
-fn all_versions() -> impl Iterator<Item = (Api, i16)> {
+/// Every version served of every API.
+pub(crate) fn all_versions() -> impl Iterator<Item = (Api, i16)> {
     Api::ALL.iter().flat_map(|api| {
         let (min, max) = api.versions();
         (min..=max).map(move |version| (*api, version))

@@ -17,7 +17,7 @@ pub struct GroupSettings {
     pub initial_rebalance_delay: Millis,
     /// The most members a group may have (`group.max.size`).
     pub max_size: usize,
-    /// The longest metadata of a committed offset, in bytes (`offset.metadata.max.bytes`).
+    /// The longest metadata of a committed offset, in UTF-16 units (`offset.metadata.max.bytes`).
     pub max_offset_metadata: usize,
     /// How long offsets outlive their group (`offsets.retention.minutes`); `None` keeps them.
     pub offsets_retention: Option<Millis>,
@@ -130,6 +130,22 @@ pub struct JoinResponse {
     pub members: Vec<JoinedMember>,
 }
 
+impl JoinResponse {
+    /// The answer to a request that failed.
+    pub fn error(error: ErrorCode, member_id: &str) -> Self {
+        Self {
+            error,
+            generation: -1,
+            protocol_type: None,
+            protocol: None,
+            leader: String::new(),
+            member_id: member_id.to_owned(),
+            skip_assignment: false,
+            members: Vec::new(),
+        }
+    }
+}
+
 /// A member, as its leader sees it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JoinedMember {
@@ -171,6 +187,13 @@ pub struct SyncResponse {
     pub protocol: Option<String>,
     /// The member's assignment.
     pub assignment: Bytes,
+}
+
+impl SyncResponse {
+    /// The answer to a request that failed.
+    pub fn error(error: ErrorCode) -> Self {
+        Self { error, protocol_type: None, protocol: None, assignment: Bytes::new() }
+    }
 }
 
 /// A member that leaves: by its member id, or by its static id alone with an empty member id (version 3 and above).

@@ -100,14 +100,20 @@ pub struct ListedTransaction {
 }
 
 /// What a ListTransactions request asks for. An empty filter lets everything pass.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListFilter {
     /// Names of states as on the wire.
     pub states: Vec<String>,
     /// Producer ids.
     pub producer_ids: Vec<i64>,
-    /// Only transactions that have been open for longer than this many milliseconds; negative for all.
+    /// Only transactions that were opened longer ago than this many milliseconds; negative for all.
     pub duration_ms: i64,
+}
+
+impl Default for ListFilter {
+    fn default() -> Self {
+        Self { states: Vec::new(), producer_ids: Vec::new(), duration_ms: -1 }
+    }
 }
 
 /// The answer to a ListTransactions request.
@@ -130,7 +136,7 @@ pub struct DescribedTransaction {
     pub producer: Producer,
     /// Its time-out in milliseconds.
     pub timeout_ms: i32,
-    /// When the transaction was opened (wall clock), -1 if none is open.
+    /// When the last transaction was opened (wall clock), -1 if there was none.
     pub start: i64,
     /// The partitions of the transaction.
     pub partitions: Vec<TopicPartition>,
