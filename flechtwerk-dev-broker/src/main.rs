@@ -1,7 +1,7 @@
 //! The broker as a program: see the crate's README.
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,7 +101,11 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let filter = tracing_subscriber::EnvFilter::try_new(&args.log)
         .map_err(|error| format!("--log {:?}: {error}", args.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 
     let mut builder = DevBroker::builder()
         .listen(&args.listen)
@@ -125,7 +129,8 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let broker = builder.start()?;
         eprintln!("flechtwerk-dev-broker is for development and tests, never for production");
-        println!("ready {}", broker.address());
+        let all = broker.bootstrap();
+        println!("ready {}", all.split(',').next().unwrap_or_default());
         std::io::stdout().flush()?;
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -27,7 +27,7 @@ pub use settings::{Builder, NewTopic};
 pub(crate) use shared::Shared;
 pub(crate) use start::random_uuid;
 
-use crate::fault::{FaultBuilder, Held, Requests};
+use crate::fault::{Fault, FaultBuilder, Held, Requests};
 
 /// A running broker. It stops when this is dropped.
 ///
@@ -98,12 +98,13 @@ impl DevBroker {
     }
 
     /// Keeps transactions of a transactional id from completing: they are decided, but their markers are not written and
-    /// their producer is answered `CONCURRENT_TRANSACTIONS`, until this is released or dropped.
+    /// their producer is answered `CONCURRENT_TRANSACTIONS`, until this is released or dropped. It counts the transactions.
     pub fn hold_markers(&self, transactional_id: &str) -> Held {
-        self.shared.with(|state| state.hold_markers(transactional_id));
+        let fault = Fault::counter();
+        self.shared.with(|state| state.hold_markers(transactional_id, fault.clone()));
         let shared = Arc::downgrade(&self.shared);
         let transactional_id = transactional_id.to_owned();
-        Held::new(None, move || {
+        Held::new(fault, move || {
             if let Some(shared) = shared.upgrade() {
                 shared.with(|state| state.release_markers(&transactional_id));
             }

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::shared::Shared;
 use super::state::chain;
 use crate::requests::{self, Reply};
-use crate::wire::FrameReader;
+use crate::wire::{FrameError, FrameReader};
 
 /// More connections than this are closed at once.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -91,6 +91,11 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
         let frame = match frames.next().await {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
+            // Clients that end without a word are nothing to warn of.
+            Err(error @ FrameError::Io(_)) => {
+                tracing::debug!(node, %peer, error = %chain(&error), "connection lost");
+                return;
+            }
             Err(error) => {
                 tracing::warn!(node, %peer, error = %chain(&error), "connection closed");
                 return;

@@ -62,6 +62,11 @@ impl Shared {
         result
     }
 
+    /// Does something with the state after which nothing is due earlier: what Produce and Fetch do.
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.lock().state)
+    }
+
     /// A request that panicked has left the state between two changes at worst; the others go on.
     fn lock(&self) -> MutexGuard<'_, Planned> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -11,6 +11,7 @@ use super::settings::Settings;
 use super::topics::Topics;
 use super::{BrokerError, wall};
 use crate::coordinator::{Answer, Coordinators, Effects, Millis, Now, Ticket, WriteMarkers};
+use crate::fault::Fault;
 use crate::log::{CompactOptions, CompactReport};
 use crate::storage::{Storage, StorageError};
 
@@ -30,7 +31,7 @@ pub(crate) struct State {
     waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
     last_ticket: u64,
     /// Transactions whose markers a fault keeps back, by transactional id.
-    held_markers: Vec<String>,
+    held_markers: Vec<(String, Fault)>,
     kept_back: Vec<WriteMarkers>,
     next_compaction: Option<Millis>,
     next_producer_check: Millis,
@@ -91,10 +92,13 @@ impl State {
                 return;
             }
             for markers in decided {
-                if self.held_markers.contains(&markers.transactional_id) {
-                    self.kept_back.push(markers);
-                } else {
-                    self.complete(&markers, &mut effects);
+                match self.held_markers.iter().find(|(id, _)| *id == markers.transactional_id) {
+                    None => self.complete(&markers, &mut effects),
+                    Some((id, fault)) => {
+                        tracing::info!(transactional_id = id, "fault: hold the markers");
+                        fault.count();
+                        self.kept_back.push(markers);
+                    }
                 }
             }
         }
@@ -140,16 +144,16 @@ impl State {
     }
 
     /// Keeps the markers of a transactional id back from now on: its transactions stay decided but not completed.
-    pub(crate) fn hold_markers(&mut self, transactional_id: &str) {
-        self.held_markers.push(transactional_id.to_owned());
+    pub(crate) fn hold_markers(&mut self, transactional_id: &str, fault: Fault) {
+        self.held_markers.push((transactional_id.to_owned(), fault));
     }
 
     /// Writes what was kept back.
     pub(crate) fn release_markers(&mut self, transactional_id: &str) {
-        if let Some(position) = self.held_markers.iter().position(|id| id == transactional_id) {
+        if let Some(position) = self.held_markers.iter().position(|(id, _)| id == transactional_id) {
             self.held_markers.swap_remove(position);
         }
-        if self.held_markers.iter().any(|id| id == transactional_id) {
+        if self.held_markers.iter().any(|(id, _)| id == transactional_id) {
             return;
         }
         let (due, kept) = std::mem::take(&mut self.kept_back)

@@ -126,7 +126,7 @@ impl FaultBuilder {
         let (sender, receiver) = watch::channel(false);
         let when = self.when;
         let fault = self.end(Action::Hold(receiver, when));
-        Held::new(Some(fault), move || {
+        Held::new(fault, move || {
             sender.send_replace(true);
         })
     }

@@ -17,6 +17,15 @@ impl Fault {
         Fault { rule }
     }
 
+    /// One that hits no request and only counts.
+    pub(crate) fn counter() -> Fault {
+        Fault::new(Arc::new(Rule::counter()))
+    }
+
+    pub(crate) fn count(&self) {
+        self.rule.count();
+    }
+
     /// How many requests it has hit.
     pub fn fired(&self) -> u64 {
         self.rule.fired()
@@ -41,23 +50,23 @@ impl Fault {
 /// Something that is held until this is released or dropped.
 #[must_use = "what is held is released when this is dropped"]
 pub struct Held {
-    fault: Option<Fault>,
+    fault: Fault,
     release: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Held {
-    pub(crate) fn new(fault: Option<Fault>, release: impl FnOnce() + Send + 'static) -> Held {
+    pub(crate) fn new(fault: Fault, release: impl FnOnce() + Send + 'static) -> Held {
         Held { fault, release: Some(Box::new(release)) }
     }
 
-    /// How many requests have been held.
+    /// How many requests, or transactions, have been held.
     pub fn fired(&self) -> u64 {
-        self.fault.as_ref().map_or(0, Fault::fired)
+        self.fault.fired()
     }
 
-    /// Waits until a request is held: whether one is, in time. It blocks the thread.
+    /// Waits until something is held: whether it is, in time. It blocks the thread.
     pub fn wait(&self, patience: Duration) -> bool {
-        self.fault.as_ref().is_some_and(|fault| fault.wait(patience))
+        self.fault.wait(patience)
     }
 
     /// Lets everything go on. No request is held any more.
@@ -68,9 +77,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(fault) = &self.fault {
-            fault.remove();
-        }
+        self.fault.remove();
         if let Some(release) = self.release.take() {
             release();
         }

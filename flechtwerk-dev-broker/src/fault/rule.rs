@@ -103,6 +103,18 @@ impl Rule {
         Rule { matcher, occurrences, action, counts: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// One that is asked about no request.
+    pub(super) fn counter() -> Rule {
+        let never = Occurrences { first: u64::MAX, last: u64::MAX };
+        Rule::new(Matcher::default(), never, Action::Delay(Duration::ZERO, When::Before))
+    }
+
+    pub(super) fn count(&self) {
+        let mut counts = self.counts();
+        counts.fired = counts.fired.saturating_add(1);
+        self.changed.notify_all();
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,11 +126,12 @@ impl Rule {
         let hit = may_fire
             && !counts.ended
             && (self.occurrences.first..=self.occurrences.last).contains(&counts.matched);
+        let again = !counts.ended && counts.matched < self.occurrences.last;
+        drop(counts);
         if hit {
-            counts.fired = counts.fired.saturating_add(1);
-            self.changed.notify_all();
+            self.count();
         }
-        (hit, !counts.ended && counts.matched < self.occurrences.last)
+        (hit, again)
     }
 
     pub(super) fn end(&self) {

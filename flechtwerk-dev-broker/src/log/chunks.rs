@@ -171,7 +171,7 @@ impl Chunks {
         self.chunks.back().and_then(|chunk| chunk.live().last()).map(|entry| entry.base_offset)
     }
 
-    /// Whole batches from `from` on that begin before `until`, with at most `max_bytes` (the first one whatever its
+    /// Whole batches from `from` on that end before `until`, with at most `max_bytes` (the first one whatever its
     /// size, if asked so), and the offset behind the last of them.
     pub(crate) fn read(&self, from: i64, until: i64, max_bytes: usize, min_one_batch: bool) -> (Bytes, i64) {
         let mut parts: Vec<Bytes> = Vec::new();
@@ -181,9 +181,9 @@ impl Chunks {
             let start = live.partition_point(|entry| entry.last_offset() < from);
             let Some(first) = live.get(start) else { break };
             let limit = first.start().saturating_add(max_bytes.saturating_sub(total));
-            let fits = |entry: &Entry| entry.end() <= limit && entry.base_offset < until;
+            let fits = |entry: &Entry| entry.end() <= limit && entry.last_offset() < until;
             let mut end = live.partition_point(fits).max(start);
-            if end == start && total == 0 && min_one_batch && first.base_offset < until {
+            if end == start && total == 0 && min_one_batch && first.last_offset() < until {
                 end = start + 1;
             }
             let Some(last) = live.get(start..end).and_then(<[Entry]>::last) else { break };
@@ -203,13 +203,13 @@ impl Chunks {
         (bytes, next)
     }
 
-    /// The bytes of the batches from `from` on that begin before `until`.
+    /// The bytes of the batches from `from` on that end before `until`.
     pub(crate) fn bytes_between(&self, from: i64, until: i64) -> usize {
         let chunks = self.chunks.iter().skip(self.chunk_of(from));
         let of_chunk = |chunk: &Chunk| {
             let live = chunk.live();
             let start = live.partition_point(|entry| entry.last_offset() < from);
-            let end = live.partition_point(|entry| entry.base_offset < until);
+            let end = live.partition_point(|entry| entry.last_offset() < until);
             match (live.get(start), end.checked_sub(1).and_then(|last| live.get(last))) {
                 (Some(first), Some(last)) => last.end().saturating_sub(first.start()),
                 _ => 0,

@@ -22,15 +22,28 @@ impl PartitionLog {
         let before = self.size_bytes();
         let active = options.active_from.or(self.chunks.last_base_offset()).unwrap_or(0);
         let limit = active.min(self.last_stable_offset());
+        let producers = self.state.producers.iter().len();
+        let settled = |at: &Settled| at.limit == limit && at.producers == producers && now < at.until;
+        if self.settled.as_ref().is_some_and(settled) {
+            return Ok(CompactReport {
+                bytes_before: before,
+                bytes_after: before,
+                ..CompactReport::default()
+            });
+        }
         let mut pass = Pass::new(self, now, limit);
         let newest = pass.newest_offsets(self);
         let mut left = Chunks::default();
+        let mut until = i64::MAX;
         for batch in self.chunks.batches() {
             // A batch in memory has been checked when it came in.
             let Ok(header) = BatchHeader::parse(batch.bytes) else { continue };
             if batch.last_offset >= limit {
                 left.push(&header, batch.bytes);
                 continue;
+            }
+            if let Some(horizon) = header.delete_horizon().filter(|horizon| *horizon > now) {
+                until = until.min(horizon);
             }
             match pass.clean(&header, batch.bytes, &newest) {
                 Cleaned::Unchanged => left.push(&header, batch.bytes),
@@ -44,6 +57,7 @@ impl PartitionLog {
             }
         }
         let mut report = CompactReport { bytes_before: before, bytes_after: left.size(), ..pass.report };
+        self.settled = (!pass.changed).then_some(Settled { limit, producers, until });
         if pass.changed {
             let mut state = self.state.clone();
             let open_end =
@@ -65,6 +79,15 @@ impl PartitionLog {
         }
         Ok(report)
     }
+}
+
+/// A compaction has changed nothing, and a new one up to the same offset wouldn't either before that time: periodic
+/// compaction of a log at rest costs nothing.
+#[derive(Debug)]
+pub(super) struct Settled {
+    limit: i64,
+    producers: usize,
+    until: i64,
 }
 
 enum Cleaned {

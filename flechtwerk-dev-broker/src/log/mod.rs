@@ -19,6 +19,9 @@ mod transactions;
 mod types;
 mod validate;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 pub use error::{AppendError, DeleteRecordsError, OutOfRange};
 pub use marker::Marker;
 pub use partition::PartitionLog;

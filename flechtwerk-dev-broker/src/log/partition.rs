@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::batch::{self, BatchHeader};
 use super::chunks::Chunks;
+use super::compaction::Settled;
 use super::marker::Marker;
 use super::producers::Producers;
 use super::state::LogState;
@@ -20,15 +21,16 @@ const MIN_DELETED: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct PartitionLog {
     pub(super) config: LogConfig,
-    pub(super) state: LogState,
+    pub(crate) state: LogState,
     pub(super) chunks: Chunks,
-    pub(super) file: Option<SegmentFile>,
+    pub(crate) file: Option<SegmentFile>,
+    pub(super) settled: Option<Settled>,
 }
 
 impl PartitionLog {
     /// An empty log that lives in memory alone.
     pub fn in_memory(config: LogConfig) -> Self {
-        Self { config, state: LogState::default(), chunks: Chunks::default(), file: None }
+        Self { config, state: LogState::default(), chunks: Chunks::default(), file: None, settled: None }
     }
 
     /// The log that is kept in a segment file, with all that is in it.
@@ -110,7 +112,12 @@ impl PartitionLog {
         }
         let mut batch = batch.to_vec();
         let log_append_time = match self.config.timestamp_type {
-            TimestampType::CreateTime => -1,
+            TimestampType::CreateTime => {
+                if header.is_log_append_time() {
+                    batch::patch_create_time(&mut batch, &mut header);
+                }
+                -1
+            }
             TimestampType::LogAppendTime => {
                 batch::patch_append_time(&mut batch, &mut header, now);
                 now

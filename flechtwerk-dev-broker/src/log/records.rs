@@ -50,6 +50,7 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// Opens the records of the batch that `header` was read from.
     pub fn open(header: &BatchHeader, batch: &'a [u8]) -> Result<Self, BatchError> {
+        header.check_counts()?;
         let body = compression::decompress(header.compression()?, header.body(batch)?)?;
         Ok(Self { body, count: header.count })
     }
@@ -75,7 +76,7 @@ impl<'a> Iterator for RecordIter<'a> {
         if self.failed {
             return None;
         }
-        if self.left == 0 {
+        if self.left <= 0 {
             if self.rest.is_empty() {
                 return None;
             }

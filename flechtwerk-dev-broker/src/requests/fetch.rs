@@ -14,6 +14,9 @@ use crate::ErrorCode;
 use crate::broker::state::State;
 use crate::log::Isolation;
 
+/// The most that one answer holds, as in Apache Kafka (`fetch.max.bytes`), whatever the client allows.
+const MAX_ANSWER: usize = 55 * 1024 * 1024;
+
 impl Serve for FetchRequest {
     type Answer = FetchResponse;
 
@@ -38,7 +41,7 @@ impl Serve for FetchRequest {
         let more = Arc::new(Notify::new());
         loop {
             let last = Instant::now() >= deadline;
-            let found = context.with(|state| {
+            let found = context.with_logs(|state| {
                 if last || self.enough(state, context.node) {
                     return Some(self.read(state, context.node));
                 }
@@ -109,7 +112,7 @@ impl Reading for FetchRequest {
 
     fn read(&self, state: &mut State, node: i32) -> FetchResponse {
         let isolation = self.isolation();
-        let mut left = usize::try_from(self.max_bytes).unwrap_or_default();
+        let mut left = usize::try_from(self.max_bytes).unwrap_or_default().min(MAX_ANSWER);
         let mut empty = true;
         let mut responses = Vec::with_capacity(self.topics.len());
         for topic in &self.topics {

@@ -13,6 +13,8 @@ mod groups;
 mod offsets;
 mod positions;
 mod produce;
+#[cfg(test)]
+mod tests;
 mod text;
 mod transaction_admin;
 mod transactions;
@@ -81,6 +83,10 @@ impl Context {
         self.shared.with(work)
     }
 
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with_logs(work)
+    }
+
     /// Whether this node coordinates the group or transactional id; if not, the error to answer.
     pub(crate) fn coordinates(&self, state: &State, key: &str) -> Result<(), ErrorCode> {
         match state.nodes.coordinator(key) {
@@ -88,6 +94,150 @@ impl Context {
             _ => Err(ErrorCode::NOT_COORDINATOR),
         }
     }
+}
+
+/// Does something with the request type of an API.
+macro_rules! by_api {
+    ($api:expr, $request:ident => $work:expr) => {
+        match $api {
+            Api::Produce => {
+                type $request = kafka::ProduceRequest;
+                $work
+            }
+            Api::Fetch => {
+                type $request = kafka::FetchRequest;
+                $work
+            }
+            Api::ListOffsets => {
+                type $request = kafka::ListOffsetsRequest;
+                $work
+            }
+            Api::Metadata => {
+                type $request = kafka::MetadataRequest;
+                $work
+            }
+            Api::OffsetCommit => {
+                type $request = kafka::OffsetCommitRequest;
+                $work
+            }
+            Api::OffsetFetch => {
+                type $request = kafka::OffsetFetchRequest;
+                $work
+            }
+            Api::FindCoordinator => {
+                type $request = kafka::FindCoordinatorRequest;
+                $work
+            }
+            Api::JoinGroup => {
+                type $request = kafka::JoinGroupRequest;
+                $work
+            }
+            Api::Heartbeat => {
+                type $request = kafka::HeartbeatRequest;
+                $work
+            }
+            Api::LeaveGroup => {
+                type $request = kafka::LeaveGroupRequest;
+                $work
+            }
+            Api::SyncGroup => {
+                type $request = kafka::SyncGroupRequest;
+                $work
+            }
+            Api::DescribeGroups => {
+                type $request = kafka::DescribeGroupsRequest;
+                $work
+            }
+            Api::ListGroups => {
+                type $request = kafka::ListGroupsRequest;
+                $work
+            }
+            Api::ApiVersions => {
+                type $request = kafka::ApiVersionsRequest;
+                $work
+            }
+            Api::CreateTopics => {
+                type $request = kafka::CreateTopicsRequest;
+                $work
+            }
+            Api::DeleteTopics => {
+                type $request = kafka::DeleteTopicsRequest;
+                $work
+            }
+            Api::DeleteRecords => {
+                type $request = kafka::DeleteRecordsRequest;
+                $work
+            }
+            Api::InitProducerId => {
+                type $request = kafka::InitProducerIdRequest;
+                $work
+            }
+            Api::OffsetForLeaderEpoch => {
+                type $request = kafka::OffsetForLeaderEpochRequest;
+                $work
+            }
+            Api::AddPartitionsToTxn => {
+                type $request = kafka::AddPartitionsToTxnRequest;
+                $work
+            }
+            Api::AddOffsetsToTxn => {
+                type $request = kafka::AddOffsetsToTxnRequest;
+                $work
+            }
+            Api::EndTxn => {
+                type $request = kafka::EndTxnRequest;
+                $work
+            }
+            Api::TxnOffsetCommit => {
+                type $request = kafka::TxnOffsetCommitRequest;
+                $work
+            }
+            Api::DescribeConfigs => {
+                type $request = kafka::DescribeConfigsRequest;
+                $work
+            }
+            Api::AlterConfigs => {
+                type $request = kafka::AlterConfigsRequest;
+                $work
+            }
+            Api::CreatePartitions => {
+                type $request = kafka::CreatePartitionsRequest;
+                $work
+            }
+            Api::DeleteGroups => {
+                type $request = kafka::DeleteGroupsRequest;
+                $work
+            }
+            Api::IncrementalAlterConfigs => {
+                type $request = kafka::IncrementalAlterConfigsRequest;
+                $work
+            }
+            Api::OffsetDelete => {
+                type $request = kafka::OffsetDeleteRequest;
+                $work
+            }
+            Api::DescribeCluster => {
+                type $request = kafka::DescribeClusterRequest;
+                $work
+            }
+            Api::DescribeProducers => {
+                type $request = kafka::DescribeProducersRequest;
+                $work
+            }
+            Api::DescribeTransactions => {
+                type $request = kafka::DescribeTransactionsRequest;
+                $work
+            }
+            Api::ListTransactions => {
+                type $request = kafka::ListTransactionsRequest;
+                $work
+            }
+            Api::DescribeTopicPartitions => {
+                type $request = kafka::DescribeTopicPartitionsRequest;
+                $work
+            }
+        }
+    };
 }
 
 /// Answers a frame.
@@ -104,42 +254,22 @@ pub(crate) async fn answer(
         }
     };
     let context = &Context { shared: Arc::clone(shared), header, node, peer };
-    match context.header.api {
-        Api::Produce => run::<kafka::ProduceRequest>(context, body).await,
-        Api::Fetch => run::<kafka::FetchRequest>(context, body).await,
-        Api::ListOffsets => run::<kafka::ListOffsetsRequest>(context, body).await,
-        Api::Metadata => run::<kafka::MetadataRequest>(context, body).await,
-        Api::OffsetCommit => run::<kafka::OffsetCommitRequest>(context, body).await,
-        Api::OffsetFetch => run::<kafka::OffsetFetchRequest>(context, body).await,
-        Api::FindCoordinator => run::<kafka::FindCoordinatorRequest>(context, body).await,
-        Api::JoinGroup => run::<kafka::JoinGroupRequest>(context, body).await,
-        Api::Heartbeat => run::<kafka::HeartbeatRequest>(context, body).await,
-        Api::LeaveGroup => run::<kafka::LeaveGroupRequest>(context, body).await,
-        Api::SyncGroup => run::<kafka::SyncGroupRequest>(context, body).await,
-        Api::DescribeGroups => run::<kafka::DescribeGroupsRequest>(context, body).await,
-        Api::ListGroups => run::<kafka::ListGroupsRequest>(context, body).await,
-        Api::ApiVersions => run::<kafka::ApiVersionsRequest>(context, body).await,
-        Api::CreateTopics => run::<kafka::CreateTopicsRequest>(context, body).await,
-        Api::DeleteTopics => run::<kafka::DeleteTopicsRequest>(context, body).await,
-        Api::DeleteRecords => run::<kafka::DeleteRecordsRequest>(context, body).await,
-        Api::InitProducerId => run::<kafka::InitProducerIdRequest>(context, body).await,
-        Api::OffsetForLeaderEpoch => run::<kafka::OffsetForLeaderEpochRequest>(context, body).await,
-        Api::AddPartitionsToTxn => run::<kafka::AddPartitionsToTxnRequest>(context, body).await,
-        Api::AddOffsetsToTxn => run::<kafka::AddOffsetsToTxnRequest>(context, body).await,
-        Api::EndTxn => run::<kafka::EndTxnRequest>(context, body).await,
-        Api::TxnOffsetCommit => run::<kafka::TxnOffsetCommitRequest>(context, body).await,
-        Api::DescribeConfigs => run::<kafka::DescribeConfigsRequest>(context, body).await,
-        Api::AlterConfigs => run::<kafka::AlterConfigsRequest>(context, body).await,
-        Api::CreatePartitions => run::<kafka::CreatePartitionsRequest>(context, body).await,
-        Api::DeleteGroups => run::<kafka::DeleteGroupsRequest>(context, body).await,
-        Api::IncrementalAlterConfigs => run::<kafka::IncrementalAlterConfigsRequest>(context, body).await,
-        Api::OffsetDelete => run::<kafka::OffsetDeleteRequest>(context, body).await,
-        Api::DescribeCluster => run::<kafka::DescribeClusterRequest>(context, body).await,
-        Api::DescribeProducers => run::<kafka::DescribeProducersRequest>(context, body).await,
-        Api::DescribeTransactions => run::<kafka::DescribeTransactionsRequest>(context, body).await,
-        Api::ListTransactions => run::<kafka::ListTransactionsRequest>(context, body).await,
-        Api::DescribeTopicPartitions => run::<kafka::DescribeTopicPartitionsRequest>(context, body).await,
-    }
+    by_api!(context.header.api, R => run::<R>(context, body).await)
+}
+
+/// Decodes the body of a request and does nothing with it: what a fuzz target wants.
+#[cfg(test)]
+pub(crate) fn check(api: Api, version: i16, body: Bytes) -> Result<(), Malformed> {
+    by_api!(api, R => decode::<R>(api, version, body).map(drop))
+}
+
+/// The answer of a fault to the body of a request.
+#[cfg(test)]
+pub(crate) fn refusal(header: &RequestHeader, body: Bytes, error: ErrorCode) -> Result<Bytes, Malformed> {
+    by_api!(header.api, R => {
+        let request = decode::<R>(header.api, header.version, body)?;
+        encode(header, &request.refuse(header.version, error))
+    })
 }
 
 async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malformed> {

@@ -22,16 +22,20 @@ use crate::coordinator::group::{CommitRequest, FetchedOffset, OffsetCommit};
 use crate::coordinator::{Effects, TopicPartition};
 use crate::fault::Subject;
 
-/// Which of these partitions belong to topics that exist, and for each partition where its code is: that of an existing
-/// topic comes from the coordinator.
+/// Which of some partitions exist. The coordinator is asked about those; the others have a code already.
 pub(super) struct Known {
     unknown: Vec<bool>,
 }
 
 impl Known {
-    /// Splits off what belongs to no topic.
-    pub(super) fn split<T>(state: &State, all: Vec<T>, topic: impl Fn(&T) -> &str) -> (Vec<T>, Known) {
-        let unknown: Vec<bool> = all.iter().map(|one| state.topics.get(topic(one)).is_none()).collect();
+    /// Splits off what there is not.
+    pub(super) fn split<T>(
+        state: &State,
+        all: Vec<T>,
+        at: impl Fn(&T) -> &TopicPartition,
+    ) -> (Vec<T>, Known) {
+        let missing = |at: &TopicPartition| state.topics.partition(&at.topic, at.partition).is_none();
+        let unknown: Vec<bool> = all.iter().map(|one| missing(at(one))).collect();
         let known =
             all.into_iter().zip(&unknown).filter(|(_, unknown)| !**unknown).map(|(one, _)| one).collect();
         (known, Known { unknown })
@@ -75,7 +79,7 @@ impl Serve for OffsetCommitRequest {
             .collect();
         let codes = context.with(|state| {
             context.coordinates(state, &self.group_id)?;
-            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition.topic);
+            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
             let request = CommitRequest {
                 group: self.group_id.to_string(),
                 generation: self.generation_id_or_member_epoch,
@@ -205,7 +209,7 @@ impl Serve for OffsetDeleteRequest {
             .collect();
         let codes = context.with(|state| {
             context.coordinates(state, &self.group_id)?;
-            let (wanted, known) = Known::split(state, wanted, |partition| &partition.topic);
+            let (wanted, known) = Known::split(state, wanted, |partition| partition);
             let now = state.now();
             let mut effects = Effects::new();
             let deleted =

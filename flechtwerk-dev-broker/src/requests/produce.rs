@@ -36,7 +36,7 @@ impl Serve for ProduceRequest {
         }
         let transactional_id = self.transactional_id.as_ref().map(|id| id.to_string());
         let mut any_failed = false;
-        let responses = context.with(|state| {
+        let responses = context.with_logs(|state| {
             let mut responses = Vec::with_capacity(self.topic_data.len());
             for topic in self.topic_data {
                 let mut partitions = Vec::with_capacity(topic.partition_data.len());
@@ -103,7 +103,7 @@ fn append(
         // A transaction writes only where its coordinator was told that it would (KIP-890), or no marker would follow.
         let verified = match transactional_id {
             Some(id) => state.coordinators.transactions.verify_partition(id, producer, at).code(),
-            None => ErrorCode::INVALID_TXN_STATE.code(),
+            None => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code(),
         };
         if verified != 0 {
             return Err(refused(ErrorCode::new(verified)));

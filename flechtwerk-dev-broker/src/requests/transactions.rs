@@ -212,7 +212,7 @@ impl Serve for TxnOffsetCommitRequest {
             if !allowed.is_none() {
                 return Err(code(allowed, false));
             }
-            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition.topic);
+            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
             let has_member = version >= 3;
             let request = TxnCommitRequest {
                 group: self.group_id.to_string(),

@@ -11,6 +11,8 @@ mod error;
 pub(crate) mod files;
 mod journal;
 pub(crate) mod segment;
+#[cfg(test)]
+mod tests;
 mod topics;
 
 use std::fs::{File, OpenOptions, TryLockError};

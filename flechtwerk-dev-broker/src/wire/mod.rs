@@ -10,8 +10,10 @@ mod header;
 mod message;
 mod shape;
 mod shapes;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameReader};
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};
