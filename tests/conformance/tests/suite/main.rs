@@ -9,6 +9,8 @@ mod codes_by_version;
 mod compaction;
 mod completing;
 mod delete_records;
+mod dice;
+mod differential;
 mod fencing;
 mod fetch;
 mod group_admin;
