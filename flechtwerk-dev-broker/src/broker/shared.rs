@@ -13,7 +13,6 @@ use crate::wire::FrameBudget;
 const FRAME_BUDGET: usize = 1024 * 1024 * 1024;
 
 /// The broker behind its handle.
-#[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<Planned>,
     /// Something is due earlier than the ticker knows.
@@ -27,7 +26,6 @@ pub(crate) struct Shared {
     pub(crate) max_frame: usize,
 }
 
-#[derive(Debug)]
 struct Planned {
     state: State,
     /// When the ticker wakes up.

@@ -19,7 +19,6 @@ const MAX_NEW_PARTITIONS: i32 = 10_000;
 const REPLICATION: &str = "replication factor";
 
 /// One partition.
-#[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) log: PartitionLog,
     /// The nodes that hold it, the preferred leader first.
@@ -68,7 +67,6 @@ impl Partition {
 }
 
 /// One topic.
-#[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) id: Uuid,
     pub(crate) replication: i16,
@@ -96,7 +94,7 @@ impl Topic {
 }
 
 /// All topics by name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Topics {
     by_name: BTreeMap<String, Topic>,
 }
