@@ -274,6 +274,14 @@ pub(crate) fn patch_append_time(batch: &mut [u8], header: &mut BatchHeader, now:
     header.crc = write_crc(batch);
 }
 
+/// Gives the records of a batch their producer's timestamps, where the producer said that they were the broker's; this
+/// changes the CRC.
+pub(crate) fn patch_create_time(batch: &mut [u8], header: &mut BatchHeader) {
+    header.attributes &= !LOG_APPEND_TIME;
+    write_at(batch, ATTRIBUTES_AT, &header.attributes.to_be_bytes());
+    header.crc = write_crc(batch);
+}
+
 /// The attributes of a marker.
 pub(crate) const MARKER_ATTRIBUTES: i16 = TRANSACTIONAL | CONTROL;
 

@@ -13,7 +13,7 @@ pub enum AppendError {
     /// The batch is sound, but not one that a producer may send.
     #[error("record batch is not allowed: {0}")]
     InvalidRecord(&'static str),
-    /// The batch has another format than the one in use since Kafka 0.11.
+    /// The batch has a format from before Kafka 0.11.
     #[error("record batch has magic {0}, only 2 is supported")]
     UnsupportedMagic(i8),
     /// The batch is larger than `max.message.bytes`.

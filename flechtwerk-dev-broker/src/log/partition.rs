@@ -112,7 +112,12 @@ impl PartitionLog {
         }
         let mut batch = batch.to_vec();
         let log_append_time = match self.config.timestamp_type {
-            TimestampType::CreateTime => -1,
+            TimestampType::CreateTime => {
+                if header.is_log_append_time() {
+                    batch::patch_create_time(&mut batch, &mut header);
+                }
+                -1
+            }
             TimestampType::LogAppendTime => {
                 batch::patch_append_time(&mut batch, &mut header, now);
                 now

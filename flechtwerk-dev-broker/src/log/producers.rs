@@ -97,10 +97,10 @@ impl Producers {
             }
         }
         self.check_epoch(producer_id, header.producer_epoch)?;
-        let in_order = if header.producer_epoch != state.epoch {
-            sequence == 0 || state.epoch == NO_EPOCH
-        } else {
-            i64::from(sequence) == i64::from(last) + 1 || (sequence == 0 && last == i32::MAX)
+        let in_order = match header.producer_epoch == state.epoch {
+            _ if state.epoch == NO_EPOCH => true,
+            true => i64::from(sequence) == i64::from(last) + 1 || (sequence == 0 && last == i32::MAX),
+            false => sequence == 0,
         };
         if !in_order {
             let last = if header.producer_epoch == state.epoch { last } else { NO_SEQUENCE };

@@ -9,7 +9,8 @@ pub(crate) fn single_batch(records: &[u8]) -> Result<(BatchHeader, &[u8]), Appen
     let header = BatchHeader::parse(records).map_err(|error| match error {
         BatchError::Incomplete => AppendError::InvalidRecord("there is no complete batch"),
         BatchError::Corrupt(reason) => AppendError::Corrupt(reason),
-        BatchError::Magic(magic) => AppendError::UnsupportedMagic(magic),
+        BatchError::Magic(magic @ 0..=1) => AppendError::UnsupportedMagic(magic),
+        BatchError::Magic(_) => AppendError::Corrupt("its magic is unknown"),
         BatchError::Opaque => AppendError::InvalidRecord("its compression is unknown"),
     })?;
     let (batch, rest) = records
@@ -40,19 +41,16 @@ pub(crate) fn check(
     if header.is_control() {
         return refuse("only the broker writes control records");
     }
-    if header.has_producer() && (header.base_sequence < 0 || header.producer_epoch < 0) {
-        return refuse("an idempotent producer needs an epoch and a sequence number");
+    if header.has_producer() && header.base_sequence < 0 {
+        return refuse("an idempotent producer needs a sequence number");
     }
     if header.is_transactional() && !header.has_producer() {
         return refuse("a transaction needs a producer id");
     }
-    if header.delete_horizon().is_some() {
-        return refuse("only the broker sets a delete horizon");
-    }
     if header.count <= 0 || header.last_offset_delta.checked_add(1) != Some(header.count) {
         return refuse("its counts contradict each other");
     }
-    if header.is_log_append_time() && config.timestamp_type == TimestampType::CreateTime {
+    if header.is_log_append_time() && config.timestamp_type == TimestampType::LogAppendTime {
         return Err(AppendError::InvalidTimestamp { timestamp: header.max_timestamp });
     }
     check_records(header, batch, config, now)

@@ -25,9 +25,6 @@ impl Group {
 
     pub(super) fn prepare(&mut self, cx: &mut Context<'_>) {
         if self.is(GroupState::CompletingRebalance) {
-            for member in self.members.values_mut() {
-                member.assignment = Default::default();
-            }
             self.answer_syncs(cx, ErrorCode::RebalanceInProgress);
         }
         self.pending_sync.clear();
@@ -90,7 +87,6 @@ impl Group {
 
     fn next_generation(&mut self) {
         self.generation = self.generation.checked_add(1).unwrap_or(1);
-        self.pending_sync.clear();
     }
 
     fn become_empty(&mut self, cx: &mut Context<'_>) {

@@ -130,6 +130,20 @@ fn a_hole_is_left_at_the_end() {
 }
 
 #[test]
+fn the_end_of_a_pass_stays() {
+    let mut log = compacted_log();
+    append(&mut log, &Batch::plain(vec![record("a", "1")]));
+    append(&mut log, &Batch::plain(vec![tombstone("a")]));
+    append(&mut log, &Batch::plain(vec![record("b", "active")]));
+    compact(&mut log, NOW);
+    compact(&mut log, NOW + RETENTION);
+    assert_eq!(shape(&log), [(1, 1, 0, false), (2, 2, 1, false)]);
+    append(&mut log, &Batch::plain(vec![record("c", "active")]));
+    compact(&mut log, NOW + RETENTION);
+    assert_eq!(shape(&log), [(2, 2, 1, false), (3, 3, 1, false)]);
+}
+
+#[test]
 fn opaque_batches_stay() {
     let mut log = compacted_log();
     append(&mut log, &Batch { compression: Compression::Zstd, ..Batch::plain(vec![record("a", "1")]) });

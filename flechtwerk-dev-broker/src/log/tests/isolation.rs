@@ -45,7 +45,7 @@ struct Model {
 impl Model {
     fn stable(&self) -> i64 {
         let first = self.fates.iter().filter(|(_, fate)| *fate == Fate::Open).map(|(first, _)| *first).min();
-        first.map_or(self.end, |first| first.max(self.start))
+        first.unwrap_or(self.end)
     }
 
     fn committed(&self, from: i64) -> Vec<Seen> {
@@ -176,4 +176,49 @@ fn reading_goes_on_over_full_chunks() {
     assert_eq!(available, log.size_bytes() / 40 * 38);
     assert_eq!(log.delete_records(3050).unwrap(), 3050);
     assert_eq!(log.size_bytes(), batch.bytes().len() * 10);
+}
+
+#[test]
+fn the_aborted_transactions_are_those_of_the_answer() {
+    let mut log = PartitionLog::in_memory(LogConfig::default());
+    append(&mut log, &Batch::transactional((1, 0, 0), vec![record("a", "1")]));
+    log.append_marker(1, 0, false, 0, NOW).unwrap();
+    append(&mut log, &Batch::transactional((2, 0, 0), vec![record("b", "1")]));
+    append(&mut log, &Batch::transactional((1, 0, 1), vec![record("c", "1")]));
+    log.append_marker(1, 0, false, 0, NOW).unwrap();
+    log.append_marker(2, 0, false, 0, NOW).unwrap();
+    let aborted =
+        |from, max_bytes| log.read(from, max_bytes, Isolation::ReadCommitted, true).unwrap().aborted;
+    assert_eq!(aborted(0, 10_000), [(1, 0), (1, 3), (2, 2)]);
+    assert_eq!(aborted(0, 1), [(1, 0)]);
+    assert_eq!(aborted(1, 1), [(1, 0)], "up to its marker");
+    assert_eq!(aborted(2, 1), [(2, 2)]);
+    assert_eq!(aborted(3, 1), [(1, 3), (2, 2)]);
+    assert_eq!(aborted(5, 1), [(2, 2)]);
+    assert!(aborted(6, 10_000).is_empty());
+}
+
+#[test]
+fn the_rest_of_a_chunk_alone_is_no_answer() {
+    let mut log = PartitionLog::in_memory(LogConfig::default());
+    let batch = Batch::plain((0..100).map(|_| record("k", &"v".repeat(100))).collect());
+    for _ in 0..300 {
+        append(&mut log, &batch);
+    }
+    let size = batch.bytes().len();
+    for number in 0..300_usize {
+        let from = i64::try_from(number * 100).unwrap();
+        let found = log.read(from, 150_000, Isolation::ReadUncommitted, true).unwrap().records.len();
+        let possible = ((300 - number) * size).min(150_000 / size * size);
+        assert!(
+            found == possible || (65_536..possible).contains(&found),
+            "{found} of {possible} from {from}"
+        );
+        assert_eq!(
+            batches(&log.read(from, 150_000, Isolation::ReadUncommitted, true).unwrap().records)[0]
+                .0
+                .base_offset,
+            from
+        );
+    }
 }

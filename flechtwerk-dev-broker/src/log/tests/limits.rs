@@ -25,13 +25,15 @@ fn a_batch_must_be_sound() {
     crc[70] ^= 1;
     let mut magic = good.clone();
     magic[16] = 1;
+    let mut newer = good.clone();
+    newer[16] = 3;
     let mut short = good.clone();
     short[8..12].copy_from_slice(&20_i32.to_be_bytes());
     let mut negative = good.clone();
     negative[8..12].copy_from_slice(&(-1_i32).to_be_bytes());
     let mut long = good.clone();
     long[8..12].copy_from_slice(&i32::MAX.to_be_bytes());
-    let cases = [(crc, 2), (magic, 87), (short, 2), (negative, 2), (long, 87), (Vec::new(), 87)];
+    let cases = [(crc, 2), (magic, 87), (newer, 2), (short, 2), (negative, 2), (long, 87), (Vec::new(), 87)];
     for (index, (bytes, code)) in cases.into_iter().enumerate() {
         assert_eq!(refused(LogConfig::default(), bytes), code, "case {index}");
     }
@@ -42,10 +44,8 @@ fn a_header_must_make_sense() {
     let cases = [
         changed(|header| header.base_offset = 5),
         changed(|header| header.attributes |= 0x20),
-        changed(|header| header.attributes |= 0x40),
         changed(|header| header.attributes |= 0x07),
         changed(|header| header.base_sequence = -1),
-        changed(|header| header.producer_epoch = -1),
         changed(|header| header.count = 3),
         changed(|header| header.count = 0),
         changed(|header| header.count = -1),
@@ -103,8 +103,27 @@ fn timestamps_lie_near_the_time() {
     for timestamp in [NOW - 1000, NOW, NOW + 10, -1] {
         log.append(at(timestamp), NOW).unwrap();
     }
-    let mut claimed = changed(|header| header.attributes |= 0x08);
-    assert_eq!(refused(config, std::mem::take(&mut claimed)), 32);
+}
+
+#[test]
+fn a_producer_is_not_the_broker() {
+    let claimed = changed(|header| header.attributes |= 0x08);
+    let config = LogConfig { timestamp_type: TimestampType::LogAppendTime, ..LogConfig::default() };
+    assert_eq!(refused(config, claimed.clone()), 32);
+    let mut log = PartitionLog::in_memory(LogConfig::default());
+    log.append(claimed.into(), NOW).unwrap();
+    let fetched = log.read(0, 1000, Isolation::ReadUncommitted, true).unwrap();
+    assert!(batches(&fetched.records).iter().all(|(header, _)| !header.is_log_append_time()));
+}
+
+#[test]
+fn an_epoch_is_not_needed() {
+    // As in Kafka, where such a producer may go on with any sequence number.
+    let mut log = PartitionLog::in_memory(LogConfig::default());
+    for sequence in [7, 3] {
+        append(&mut log, &Batch::idempotent((1, -1, sequence), vec![record("k", "v")]));
+    }
+    assert_eq!(log.high_watermark(), 2);
 }
 
 #[test]

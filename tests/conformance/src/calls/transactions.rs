@@ -116,6 +116,11 @@ impl Client {
 }
 
 impl Producer {
+    /// One with this identity, wherever that comes from.
+    pub fn with_identity(transactional_id: &str, id: i64, epoch: i16) -> Producer {
+        Producer { transactional_id: transactional_id.to_owned(), id, epoch, sequences: Default::default() }
+    }
+
     /// The sequence number for the next record of a partition.
     pub fn sequence(&self, topic: &str, partition: i32) -> i32 {
         self.sequences.get(&(topic.to_owned(), partition)).copied().unwrap_or(0)

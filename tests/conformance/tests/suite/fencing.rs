@@ -40,6 +40,23 @@ fn a_new_producer_is_asked_to_wait_while_the_old_transaction_ends() {
     assert_eq!((id, epoch), (old.id, 2));
 }
 
+/// Its transaction is aborted under the next epoch, which then is its own.
+#[test]
+fn a_producer_that_starts_again_with_its_identity_in_the_middle_of_a_transaction_goes_on() {
+    let mut client = Broker::get().client();
+    let topic = client.topic(1);
+    let mut producer = client.transactional_producer();
+    producer.write(&mut client, &topic, 0, &["gone"]);
+    let init = Init { had: Some((producer.id, producer.epoch)), ..Init::default() };
+    assert_eq!(client.init_producer(&producer.transactional_id, init), Err(Code::ConcurrentTransactions));
+    assert_eq!(client.init_when_ready(&producer.transactional_id, init), Ok((producer.id, 1)));
+    assert_eq!(client.init_when_ready(&producer.transactional_id, init), Ok((producer.id, 1)), "asked again");
+    let mut again = Producer::with_identity(&producer.transactional_id, producer.id, 1);
+    again.write(&mut client, &topic, 0, &["seen"]);
+    again.commit(&mut client);
+    assert_eq!(client.values(&topic, 0, COMMITTED), ["seen"]);
+}
+
 #[test]
 fn a_fenced_producer_can_not_produce() {
     let (mut client, topic, mut old, _) = fenced();

@@ -2,23 +2,11 @@
 
 use flechtwerk_conformance::*;
 
+use crate::dice::Dice;
+
 const PRODUCERS: usize = 4;
 const PARTITIONS: i32 = 3;
 const STEPS: usize = 60;
-
-/// Numbers that look random and are the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `limit`.
-    fn roll(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % limit as u64) as usize
-    }
-}
 
 /// What a transaction has come to.
 #[derive(Clone, Copy, PartialEq)]

@@ -59,6 +59,17 @@ fn static_members_keep_their_place_over_a_restart() {
 }
 
 #[test]
+fn what_is_consumed_is_known_after_a_restart() {
+    let mut f = Fixture::new();
+    f.single();
+    f.restart(0);
+    let partitions = [TopicPartition::new("t", 0), TopicPartition::new("u", 0)];
+    let mut out = Effects::new();
+    let codes = f.groups.delete_offsets(f.now, "g", &partitions, &mut out).unwrap();
+    assert_eq!(codes, [ErrorCode::GroupSubscribedToTopic, ErrorCode::None]);
+}
+
+#[test]
 fn what_is_deleted_stays_deleted() {
     let mut f = Fixture::new();
     let (member, generation) = f.single();

@@ -133,6 +133,73 @@ fn a_static_member_that_comes_back_before_the_assignment_starts_over() {
 }
 
 #[test]
+fn a_static_member_that_comes_back_has_a_session_of_its_own() {
+    let mut f = Fixture::new();
+    let first = f.join_now(fixed("", "i"));
+    f.sync_now(sync(&first.member_id, first.generation, &[]));
+    f.pass(9_000);
+    let back = f.join_now(fixed("", "i"));
+    f.pass(9_000);
+    assert_eq!(heartbeat_static(&mut f, &back.member_id, back.generation), ErrorCode::None);
+}
+
+#[test]
+fn a_static_leader_that_does_not_rejoin_in_time_leads_no_more() {
+    let mut f = Fixture::new();
+    let first = f.join_now(fixed("", "i"));
+    let waiting = f.join(dynamic(""));
+    for _ in 0..8 {
+        let code = heartbeat_static(&mut f, &first.member_id, first.generation);
+        assert_eq!(code, ErrorCode::RebalanceInProgress);
+        f.pass(7_500);
+    }
+    let joined = f.joined(waiting).unwrap();
+    assert_eq!((joined.leader.as_str(), joined.members.len()), (joined.member_id.as_str(), 2));
+}
+
+#[test]
+fn a_static_member_that_comes_back_has_its_assignment_to_fetch_like_the_one_before() {
+    for syncs in [true, false] {
+        let mut f = Fixture::new();
+        let (leader, old, _) = with_static_follower(&mut f);
+        let leading = f.join(dynamic(&leader));
+        f.join(fixed(&old, "i"));
+        let generation = f.joined(leading).unwrap().generation;
+        f.sync_now(sync(&leader, generation, &[(old.as_str(), "S")]));
+        let back = f.join_now(fixed("", "i"));
+        assert_eq!((back.generation, f.state()), (generation, GroupState::Stable));
+        if syncs {
+            assert_eq!(f.sync_now(sync(&back.member_id, generation, &[])).assignment, Bytes::from("S"));
+        }
+        for _ in 0..8 {
+            assert_eq!(f.heartbeat(&leader, generation), ErrorCode::None);
+            assert_eq!(heartbeat_static(&mut f, &back.member_id, generation), ErrorCode::None);
+            f.pass(7_500);
+        }
+        let code = heartbeat_static(&mut f, &back.member_id, generation);
+        assert_eq!(code, if syncs { ErrorCode::None } else { ErrorCode::UnknownMemberId });
+    }
+}
+
+#[test]
+fn a_static_member_that_comes_back_while_it_waits_has_a_member_s_patience() {
+    let mut f = Fixture::new();
+    let (first, second, generation) = f.pair();
+    let lost = f.join(fixed("", "i"));
+    let back = f.join(fixed("", "i"));
+    assert_eq!(f.joined(lost).unwrap().error, ErrorCode::FencedInstanceId);
+    for _ in 0..4 {
+        f.pass(7_500);
+        assert_eq!(f.heartbeat(&first, generation), ErrorCode::RebalanceInProgress);
+        assert_eq!(f.heartbeat(&second, generation), ErrorCode::RebalanceInProgress);
+    }
+    assert!(f.joined(back).is_none());
+    f.join(dynamic(&first));
+    f.join(dynamic(&second));
+    assert_eq!(f.joined(back).unwrap().error, ErrorCode::None);
+}
+
+#[test]
 fn a_static_member_that_does_not_rejoin_in_time_keeps_its_place() {
     let mut f = Fixture::new();
     let (leader, old, generation) = with_static_follower(&mut f);

@@ -170,6 +170,7 @@ fn a_member_that_leaves_is_gone_and_the_others_rebalance() {
     let mut f = Fixture::new();
     let (leader, follower, generation) = f.pair();
     assert_eq!(f.leave(&leader, None), ErrorCode::None);
+    assert_eq!(f.describe().leader, Some(follower.clone()));
     assert_eq!(f.leave(&leader, None), ErrorCode::UnknownMemberId);
     assert_eq!(f.heartbeat(&follower, generation), ErrorCode::RebalanceInProgress);
     let joined = f.join_now(dynamic(&follower));

@@ -225,6 +225,51 @@ fn a_follower_that_never_syncs_is_thrown_out_of_a_stable_group() {
 }
 
 #[test]
+fn a_session_begins_again_when_the_assignment_comes() {
+    let mut f = Fixture::new();
+    let first = f.join_now(dynamic(""));
+    let second = f.join(dynamic(""));
+    f.join(dynamic(&first.member_id));
+    let second = f.joined(second).unwrap();
+    let generation = second.generation;
+    let waiting = f.sync(sync(&second.member_id, generation, &[]));
+    for _ in 0..3 {
+        f.pass(6_000);
+        assert_eq!(f.heartbeat(&first.member_id, generation), ErrorCode::None);
+    }
+    f.sync_now(sync(&first.member_id, generation, &[]));
+    assert_eq!(f.synced(waiting).unwrap().error, ErrorCode::None, "it was waiting, not silent");
+    f.pass(6_000);
+    assert_eq!(f.heartbeat(&first.member_id, generation), ErrorCode::None);
+    f.pass(4_000);
+    assert_eq!(f.heartbeat(&first.member_id, generation), ErrorCode::RebalanceInProgress, "now it is");
+}
+
+#[test]
+fn a_group_with_all_assignments_fetched_waits_for_sessions_alone() {
+    let mut f = Fixture::new();
+    let quick = |member_id: &str| JoinRequest { rebalance_timeout: 1_000, ..dynamic(member_id) };
+    let joined = f.join_now(quick(""));
+    let at = f.now.since_start;
+    assert_eq!(f.groups.next_deadline(), Some(at.after(Millis(1_000))), "the sync is awaited");
+    f.sync_now(sync(&joined.member_id, joined.generation, &[]));
+    assert_eq!(f.groups.next_deadline(), Some(at.after(Millis(10_000))));
+}
+
+#[test]
+fn the_last_to_rejoin_is_thrown_out_of_a_group_that_is_full() {
+    let mut f = Fixture::with(GroupSettings { max_size: 2, ..GroupSettings::default() });
+    let (leader, follower, generation) = f.pair();
+    let leading = f.join(dynamic(&leader));
+    let third = f.join(dynamic(""));
+    assert!(f.joined(third).is_none());
+    assert_eq!(f.join_now(dynamic(&follower)).error, ErrorCode::GroupMaxSizeReached);
+    assert_eq!(f.heartbeat(&follower, generation), ErrorCode::UnknownMemberId);
+    f.pass(LONG);
+    assert_eq!(f.joined(leading).unwrap().members.len(), 2);
+}
+
+#[test]
 fn a_member_that_leaves_while_it_waits_for_its_assignment_is_answered() {
     let mut f = Fixture::new();
     let first = f.join_now(dynamic(""));

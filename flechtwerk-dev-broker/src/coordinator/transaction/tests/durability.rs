@@ -97,4 +97,7 @@ fn no_producer_id_is_given_twice_over_a_restart() {
     let first = f.request(&idempotent).unwrap();
     f.restart(0);
     assert_eq!(f.request(&idempotent), Ok(Producer::new(first.id + 1, 0)));
+    f.settings.first_producer_id = 5_000;
+    f.restart(0);
+    assert_eq!(f.request(&idempotent), Ok(Producer::new(5_000, 0)), "unless the first was raised");
 }

@@ -124,6 +124,18 @@ fn going_on_aborts_a_transaction_that_is_still_open() {
     assert_eq!(f.init(), Ok(bumped(bumped(first))));
 }
 
+#[test]
+fn an_epoch_that_fenced_is_given_to_nobody() {
+    let mut f = Fixture::new();
+    let first = f.init().unwrap();
+    let second = f.go_on(first).unwrap();
+    f.add(second, 0);
+    assert_eq!(f.init(), Err(ErrorCode::ConcurrentTransactions));
+    f.write_markers();
+    assert_eq!(f.go_on(first), Err(ErrorCode::ProducerFenced), "it would be a retry, but for the fencing");
+    assert_eq!(f.go_on(second), Err(ErrorCode::ProducerFenced));
+}
+
 /// A coordinator whose epochs for `x` are used up, and the last producer it gave out.
 fn exhausted() -> (Fixture, Producer) {
     let mut f = Fixture::new();

@@ -54,6 +54,8 @@ struct History {
     /// The producer that was given out last.
     latest: Option<Producer>,
     expected: Expected,
+    /// Epochs that fenced a producer whose transaction was open.
+    fencing: Vec<Producer>,
     /// How the last transaction ended, until the next begins.
     ended: Option<bool>,
 }
@@ -112,6 +114,7 @@ impl History {
                     .latest
                     .is_none_or(|latest| (producer.id, producer.epoch) > (latest.id, latest.epoch));
                 assert!(is_retry || is_newer, "a producer was given out again");
+                assert!(!self.fencing.contains(&producer), "the epoch of a fencing was given out");
                 if !is_retry {
                     self.ended = None;
                 }
@@ -131,6 +134,7 @@ impl History {
             let (producer, partitions, group) = (bumped(*producer), partitions.clone(), *group);
             self.expected = Expected::Decided { producer, commit: false, partitions, group };
             self.latest = Some(producer);
+            self.fencing.push(producer);
         }
     }
 
@@ -233,6 +237,7 @@ proptest! {
             slots: [None; SLOTS],
             latest: None,
             expected: Expected::None,
+            fencing: Vec::new(),
             ended: None,
         };
         for step in steps {
