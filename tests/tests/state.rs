@@ -63,6 +63,7 @@ fn a_key_function_refines_the_records_key() {
     assert_eq!(instance.terminate(STOP), 0);
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn a_stage_without_state_makes_no_changelog_and_opens_no_store() {
     let case = Case::new(RIG, "describe", 1, &["words", "joined"]);

@@ -197,6 +197,8 @@ pub(crate) fn log_config(configs: &TopicConfigs) -> LogConfig {
     config.timestamp_before_max_ms = long("message.timestamp.before.max.ms", config.timestamp_before_max_ms);
     config.timestamp_after_max_ms = long("message.timestamp.after.max.ms", config.timestamp_after_max_ms);
     config.delete_retention_ms = long("delete.retention.ms", config.delete_retention_ms);
+    config.segment_ms = long("segment.ms", config.segment_ms);
+    config.segment_bytes = usize::try_from(long("segment.bytes", 1 << 30)).unwrap_or(config.segment_bytes);
     if let Some(policy) = get(CLEANUP) {
         let has = |name: &str| policy.split(',').any(|item| item.trim() == name);
         config.compact = has("compact");

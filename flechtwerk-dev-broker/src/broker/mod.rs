@@ -27,6 +27,7 @@ pub use errors::{BrokerError, StartError};
 pub use settings::{Builder, NewTopic};
 pub(crate) use shared::Shared;
 pub(crate) use start::random_uuid;
+use state::Reach;
 
 use crate::fault::{Fault, FaultBuilder, Held, Requests};
 
@@ -76,9 +77,12 @@ impl DevBroker {
         })
     }
 
-    /// Compacts all partitions of a topic now, up to its last batch. How many records it removed.
+    /// Compacts all partitions of a topic now, up to its last batch, as if its segments were as small as can be. How many
+    /// records it removed.
     pub fn compact(&self, topic: &str) -> Result<u64, BrokerError> {
-        self.shared.with(|state| state.compact(topic)).map(|report| report.records_removed)
+        self.shared
+            .with(|state| state.compact(topic, Reach::AllButLastBatch))
+            .map(|report| report.records_removed)
     }
 
     /// Begins a fault: which requests it hits, and what happens to them.

@@ -200,14 +200,14 @@ impl State {
             .map(|(name, _)| name.to_owned())
             .collect();
         for name in names {
-            if let Err(error) = self.compact(&name) {
+            if let Err(error) = self.compact(&name, Reach::ClosedSegments) {
                 tracing::error!(error = %chain(&error), topic = name, "compaction failed");
             }
         }
     }
 
     /// Compacts all partitions of a topic.
-    pub(crate) fn compact(&mut self, name: &str) -> Result<CompactReport, BrokerError> {
+    pub(crate) fn compact(&mut self, name: &str, reach: Reach) -> Result<CompactReport, BrokerError> {
         let topic =
             self.topics.get_mut(name).ok_or_else(|| BrokerError::UnknownTopic { topic: name.to_owned() })?;
         if !topic.compacted() {
@@ -215,7 +215,11 @@ impl State {
         }
         let mut total = CompactReport::default();
         for partition in &mut topic.partitions {
-            let report = partition.log.compact(wall(), CompactOptions::default())?;
+            let active_from = match reach {
+                Reach::ClosedSegments => Some(partition.log.active_segment()),
+                Reach::AllButLastBatch => None,
+            };
+            let report = partition.log.compact(wall(), CompactOptions { active_from })?;
             total.bytes_before = total.bytes_before.saturating_add(report.bytes_before);
             total.bytes_after = total.bytes_after.saturating_add(report.bytes_after);
             total.records_removed = total.records_removed.saturating_add(report.records_removed);
@@ -232,6 +236,15 @@ impl State {
         }
         Ok(total)
     }
+}
+
+/// What a compaction may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// As Kafka's cleaner: everything before the active segment (`segment.bytes`, `segment.ms`).
+    ClosedSegments,
+    /// As if segments were as small as can be.
+    AllButLastBatch,
 }
 
 /// An error with all its causes, in one line.

@@ -210,6 +210,22 @@ impl PartitionLog {
         self.chunks.size()
     }
 
+    /// Where the active segment begins, which a cleaner leaves alone: a batch that is too large or too new for the
+    /// segment begins the next one, as in Kafka. The log is one file all the same.
+    pub fn active_segment(&self) -> i64 {
+        let mut batches = self.chunks.batches();
+        let Some(first) = batches.next() else { return self.state.next_offset };
+        let (mut begin, mut since, mut size) = (first.base_offset, first.max_timestamp, first.bytes.len());
+        for batch in batches {
+            let full = size.saturating_add(batch.bytes.len()) > self.config.segment_bytes;
+            if full || batch.max_timestamp.saturating_sub(since) > self.config.segment_ms {
+                (begin, since, size) = (batch.base_offset, batch.max_timestamp, 0);
+            }
+            size = size.saturating_add(batch.bytes.len());
+        }
+        begin
+    }
+
     pub(super) fn out_of_range(&self, offset: i64) -> OutOfRange {
         OutOfRange {
             offset,

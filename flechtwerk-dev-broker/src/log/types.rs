@@ -25,6 +25,10 @@ pub struct LogConfig {
     pub timestamp_after_max_ms: i64,
     /// How long tombstones and markers outlive their data, in milliseconds (`delete.retention.ms`).
     pub delete_retention_ms: i64,
+    /// How large a segment may grow before the next append begins a new one (`segment.bytes`).
+    pub segment_bytes: usize,
+    /// How far apart the timestamps of a segment may lie before the next append begins a new one (`segment.ms`).
+    pub segment_ms: i64,
     /// `cleanup.policy` contains `compact`: records need a key.
     pub compact: bool,
     /// `cleanup.policy` contains `delete`: records may be deleted by request.
@@ -39,6 +43,8 @@ impl Default for LogConfig {
             timestamp_before_max_ms: i64::MAX,
             timestamp_after_max_ms: 3_600_000,
             delete_retention_ms: 86_400_000,
+            segment_bytes: 1 << 30,
+            segment_ms: 604_800_000,
             compact: false,
             delete: true,
         }

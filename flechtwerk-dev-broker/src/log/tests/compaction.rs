@@ -55,6 +55,30 @@ fn the_newest_value_of_each_key_stays_at_its_offset() {
     }
 }
 
+/// `segment.ms` and `segment.bytes` begin a new segment with the batch that does not fit.
+#[test]
+fn the_active_segment_is_left_alone() {
+    let old = |timestamp: i64, key: &str| {
+        let mut log = compacted_log();
+        log.config.segment_ms = 100;
+        for at in [0, 50, 100, timestamp] {
+            append(&mut log, &Batch::plain(vec![Sent { timestamp: NOW + at, ..record(key, "x") }]));
+        }
+        log
+    };
+    assert_eq!(old(100, "a").active_segment(), 0);
+    assert_eq!(old(101, "a").active_segment(), 3);
+    let mut log = old(101, "a");
+    log.config.segment_ms = i64::MAX;
+    log.config.segment_bytes = log.size_bytes();
+    assert_eq!(log.active_segment(), 0);
+    log.config.segment_bytes = log.size_bytes() - 1;
+    assert_eq!(log.active_segment(), 3);
+    let active_from = Some(log.active_segment());
+    assert_eq!(log.compact(NOW, CompactOptions { active_from }).unwrap().records_removed, 2);
+    assert_eq!(compacted_log().active_segment(), 0, "an empty log");
+}
+
 #[test]
 fn a_tombstone_goes_after_its_retention() {
     let mut log = compacted_log();
