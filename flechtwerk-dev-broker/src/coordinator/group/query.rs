@@ -57,18 +57,14 @@ impl Groups {
         let found = self.groups.get(group)?;
         let is_stable = found.is(GroupState::Stable);
         let member = |(member_id, member): (&String, &Member)| {
-            let (metadata, assignment) = if is_stable {
-                (member.metadata(found.protocol.as_deref()), member.assignment.clone())
-            } else {
-                Default::default()
-            };
+            let metadata = member.metadata(found.protocol.as_deref().filter(|_| is_stable));
             DescribedMember {
                 member_id: member_id.clone(),
                 instance_id: member.instance_id.clone(),
                 client_id: member.client_id.clone(),
                 client_host: member.client_host.clone(),
                 metadata,
-                assignment,
+                assignment: member.assignment.clone(),
             }
         };
         Some(DescribedGroup {

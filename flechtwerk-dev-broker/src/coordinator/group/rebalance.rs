@@ -25,6 +25,9 @@ impl Group {
 
     pub(super) fn prepare(&mut self, cx: &mut Context<'_>) {
         if self.is(GroupState::CompletingRebalance) {
+            for member in self.members.values_mut() {
+                member.assignment = Default::default();
+            }
             self.answer_syncs(cx, ErrorCode::RebalanceInProgress);
         }
         self.pending_sync.clear();

@@ -328,6 +328,6 @@ pub struct DescribedMember {
     pub client_host: String,
     /// Its metadata for the selected protocol, empty unless the group is stable.
     pub metadata: Bytes,
-    /// Its assignment, empty unless the group is stable.
+    /// Its assignment, of the generation before while a rebalance goes on.
     pub assignment: Bytes,
 }

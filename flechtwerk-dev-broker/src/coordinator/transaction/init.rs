@@ -92,6 +92,10 @@ fn next_producer(
         return match current {
             None => Ok((Producer::new(fresh_id, 0), NO_EPOCH)),
             Some(current) if current.epoch == epoch => Ok((Producer::new(fresh_id, 0), epoch)),
+            // Its transaction was aborted on behalf of another, which took the epoch that is given to nobody.
+            Some(current) if epoch == i16::MAX && current.epoch == record.last_epoch => {
+                Ok((Producer::new(fresh_id, 0), record.last_epoch))
+            }
             // The epoch it names is the one before, and the answer with the last epoch was lost.
             Some(current) if current.epoch == record.last_epoch => Ok((record.producer, record.last_epoch)),
             Some(_) => Err(ErrorCode::ProducerFenced),

@@ -142,11 +142,12 @@ impl Transaction {
         out.markers.extend(self.markers());
     }
 
-    /// Aborts the open transaction with an epoch that was never given out, so that its producer can do nothing any more.
+    /// Aborts the open transaction with an epoch that was never given out, so that its producer can do nothing any more, but ask for
+    /// that epoch (KIP-890), as long as no other takes over.
     pub(super) fn fence(&mut self, now: Now, out: &mut Effects) {
         let record = Arc::make_mut(&mut self.record);
+        record.last_epoch = record.producer.epoch;
         record.producer.epoch = record.producer.epoch.saturating_add(1);
-        record.last_epoch = NO_EPOCH;
         self.decide(now, false, out);
     }
 

@@ -59,7 +59,25 @@ fn a_stable_group_is_described_with_metadata_and_assignments() {
     f.leave(&follower, None);
     let described = f.describe();
     assert_eq!((described.state.name(), described.protocol.as_str()), ("PreparingRebalance", ""));
-    assert!(described.members[0].metadata.is_empty() && described.members[0].assignment.is_empty());
+    assert_eq!(described.members[0].metadata, Bytes::new());
+    assert_eq!(
+        described.members[0].assignment,
+        Bytes::from("L"),
+        "it has its assignment until there is another"
+    );
+}
+
+#[test]
+fn a_rebalance_that_starts_over_has_no_assignments() {
+    let mut f = Fixture::new();
+    let (leader, follower, _) = f.pair();
+    f.join(dynamic(&leader));
+    f.join(dynamic(&follower));
+    assert_eq!(f.state(), GroupState::CompletingRebalance);
+    assert!(f.describe().members.iter().all(|member| !member.assignment.is_empty()));
+    f.join(dynamic(""));
+    assert_eq!(f.state(), GroupState::PreparingRebalance);
+    assert!(f.describe().members.iter().all(|member| member.assignment.is_empty()));
 }
 
 #[test]

@@ -120,12 +120,12 @@ fn going_on_aborts_a_transaction_that_is_still_open() {
     assert_eq!(f.go_on(first), Err(ErrorCode::ConcurrentTransactions));
     let markers = f.write_markers();
     assert_eq!((markers[0].producer, markers[0].commit), (bumped(first), false));
-    assert_eq!(f.go_on(first), Err(ErrorCode::ProducerFenced), "that cost it its epoch");
+    assert_eq!(f.go_on(first), Ok(bumped(first)), "it has the epoch of its own fencing");
     assert_eq!(f.init(), Ok(bumped(bumped(first))));
 }
 
 #[test]
-fn an_epoch_that_fenced_is_given_to_nobody() {
+fn an_epoch_that_fenced_is_given_to_the_fenced_alone() {
     let mut f = Fixture::new();
     let first = f.init().unwrap();
     let second = f.go_on(first).unwrap();
@@ -133,7 +133,10 @@ fn an_epoch_that_fenced_is_given_to_nobody() {
     assert_eq!(f.init(), Err(ErrorCode::ConcurrentTransactions));
     f.write_markers();
     assert_eq!(f.go_on(first), Err(ErrorCode::ProducerFenced), "it would be a retry, but for the fencing");
-    assert_eq!(f.go_on(second), Err(ErrorCode::ProducerFenced));
+    assert_eq!(f.go_on(second), Ok(bumped(second)), "nobody has taken over yet");
+    assert_eq!(f.go_on(second), Ok(bumped(second)));
+    assert_eq!(f.init(), Ok(bumped(bumped(second))));
+    assert_eq!(f.go_on(second), Err(ErrorCode::ProducerFenced), "now somebody has");
 }
 
 /// A coordinator whose epochs for `x` are used up, and the last producer it gave out.
@@ -167,8 +170,10 @@ fn the_last_epoch_can_still_be_fenced() {
     assert_eq!(f.init(), Err(ErrorCode::ConcurrentTransactions));
     let markers = f.write_markers();
     assert_eq!(markers[0].producer, Producer::new(last.id, i16::MAX));
-    assert_eq!(f.go_on(last), Err(ErrorCode::ProducerFenced));
-    assert_eq!(f.init(), Ok(Producer::new(1_001, 0)));
+    let next = Producer::new(1_001, 0);
+    assert_eq!(f.go_on(last), Ok(next), "the last epoch of all is given to nobody");
+    assert_eq!(f.go_on(last), Ok(next));
+    assert_eq!(f.init(), Ok(bumped(next)));
 }
 
 #[test]

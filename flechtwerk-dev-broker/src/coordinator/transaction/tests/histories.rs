@@ -65,7 +65,7 @@ impl History {
         match step {
             Step::Init { slot } => {
                 let answer = self.f.init();
-                self.initialized(slot, answer);
+                self.initialized(slot, None, answer);
             }
             Step::GoOn { slot } => {
                 let Some(current) = self.slots[slot] else { return };
@@ -73,7 +73,7 @@ impl History {
                 if answer.is_ok() {
                     assert!(self.latest.is_some_and(|latest| latest.id == current.id));
                 }
-                self.initialized(slot, answer);
+                self.initialized(slot, Some(current), answer);
             }
             Step::Add { slot, partition } => {
                 let Some(producer) = self.slots[slot] else { return };
@@ -105,7 +105,7 @@ impl History {
         self.check();
     }
 
-    fn initialized(&mut self, slot: usize, answer: Result<Producer, ErrorCode>) {
+    fn initialized(&mut self, slot: usize, current: Option<Producer>, answer: Result<Producer, ErrorCode>) {
         match answer {
             Ok(producer) => {
                 assert_eq!(self.expected, Expected::None, "nobody is let in before the end is written");
@@ -114,7 +114,9 @@ impl History {
                     .latest
                     .is_none_or(|latest| (producer.id, producer.epoch) > (latest.id, latest.epoch));
                 assert!(is_retry || is_newer, "a producer was given out again");
-                assert!(!self.fencing.contains(&producer), "the epoch of a fencing was given out");
+                let of_itself = current.is_some_and(|current| bumped(current) == producer);
+                let fenced_other = self.fencing.contains(&producer) && !of_itself;
+                assert!(!fenced_other, "the epoch of a fencing was given to another");
                 if !is_retry {
                     self.ended = None;
                 }
