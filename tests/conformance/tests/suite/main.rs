@@ -12,6 +12,7 @@ mod delete_records;
 mod describe;
 mod dice;
 mod differential;
+mod differential_groups;
 mod faults;
 mod fencing;
 mod fetch;
