@@ -75,6 +75,16 @@ fn a_request_may_have_its_effect_and_be_answered_an_error() {
 }
 
 #[test]
+fn a_client_that_wants_no_answer_is_hung_up_on() {
+    let broker = broker();
+    broker.fault().api(Api::Produce).answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    let mut client = Client::connect(broker.address());
+    client.send(9, &produce("orders", 0, batch(b"x")).with_acks(0)).unwrap();
+    assert!(client.is_closed());
+    assert_eq!(end_offset(&broker), 0);
+}
+
+#[test]
 fn a_held_request_goes_on_when_it_is_released() {
     let broker = broker();
     for after in [false, true] {

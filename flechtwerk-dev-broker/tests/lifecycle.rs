@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use flechtwerk_dev_broker::{DevBroker, ErrorCode, NewTopic, StartError};
 use kafka_protocol::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
-use support::{Client, batch, fetch, produce, text};
+use support::{Client, batch, fetch, produce, text, until};
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -99,6 +99,23 @@ fn a_killed_broker_is_the_same_when_it_starts_again() {
     assert!(in_use.to_string().contains("in use"), "{in_use}");
     broker.stop();
     start().stop();
+}
+
+#[test]
+fn a_broker_can_start_again_at_once_on_its_port() {
+    let first = DevBroker::builder().start().unwrap();
+    let address = first.address();
+    let mut client = Client::connect(address);
+    client.call(9, &MetadataRequest::default().with_topics(None));
+    first.kill();
+    // Another test may have been given the port meanwhile, and gives it back.
+    let mut second = None;
+    until("the port is free", || {
+        second = DevBroker::builder().listen(address.to_string()).start().ok();
+        second.is_some()
+    });
+    assert!(client.is_closed());
+    Client::connect(second.unwrap().address()).call(9, &MetadataRequest::default().with_topics(None));
 }
 
 /// A batch whose only record has a key, as compacted topics want it.

@@ -103,6 +103,14 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
         };
         match requests::answer(shared, node, peer, frame).await {
             Ok(Reply::Frame(answer)) => {
+                // A client that doesn't read keeps its answer in memory.
+                let _share = match shared.frames.take(answer.len()) {
+                    Ok(share) => share,
+                    Err(error) => {
+                        tracing::warn!(node, %peer, %error, "connection closed");
+                        return;
+                    }
+                };
                 if let Err(error) = write.write_all(&answer).await {
                     tracing::debug!(node, %peer, %error, "the client is gone");
                     return;

@@ -9,11 +9,10 @@ use super::state::State;
 use crate::fault::{Faults, Requests};
 use crate::wire::FrameBudget;
 
-/// All large requests that are being read may together take this much memory.
+/// All requests that are being read and answers that are being written may together take this much memory.
 const FRAME_BUDGET: usize = 1024 * 1024 * 1024;
 
 /// The broker behind its handle.
-#[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<Planned>,
     /// Something is due earlier than the ticker knows.
@@ -27,7 +26,6 @@ pub(crate) struct Shared {
     pub(crate) max_frame: usize,
 }
 
-#[derive(Debug)]
 struct Planned {
     state: State,
     /// When the ticker wakes up.

@@ -20,7 +20,6 @@ const PRODUCER_CHECK: Duration = Duration::from_secs(600);
 const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
 
 /// The state of the broker. Everything in it is synchronous.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,

@@ -19,7 +19,6 @@ const MAX_NEW_PARTITIONS: i32 = 10_000;
 const REPLICATION: &str = "replication factor";
 
 /// One partition.
-#[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) log: PartitionLog,
     /// The nodes that hold it, the preferred leader first.
@@ -41,7 +40,9 @@ impl Partition {
     /// Has a fetch woken by the next change. Those that have given up are forgotten here.
     pub(crate) fn wait(&mut self, fetch: &Arc<Notify>) {
         self.waiting.retain(|waiting| Arc::strong_count(waiting) > 1);
-        self.waiting.push(Arc::clone(fetch));
+        if !self.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, fetch)) {
+            self.waiting.push(Arc::clone(fetch));
+        }
     }
 
     /// Something changed that a waiting fetch may want to see.
@@ -66,7 +67,6 @@ impl Partition {
 }
 
 /// One topic.
-#[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) id: Uuid,
     pub(crate) replication: i16,
@@ -94,7 +94,7 @@ impl Topic {
 }
 
 /// All topics by name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Topics {
     by_name: BTreeMap<String, Topic>,
 }

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::Api;
 
+/// Longer ids are remembered up to here: many long ones must not cost much memory.
+const MAX_ID: usize = 1_000;
+
 /// A request that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,6 +43,13 @@ impl Requests {
     }
 
     pub(crate) fn record(&self, request: impl FnOnce() -> Request) {
+        let remembered = |mut id: String| {
+            if id.len() > MAX_ID {
+                id.truncate(id.floor_char_boundary(MAX_ID));
+                id.shrink_to_fit();
+            }
+            id
+        };
         if self.limit == 0 {
             return;
         }
@@ -47,7 +57,11 @@ impl Requests {
         if last.len() >= self.limit {
             last.pop_front();
         }
-        last.push_back(request());
+        let mut request = request();
+        request.client_id = request.client_id.map(remembered);
+        request.transactional_id = request.transactional_id.map(remembered);
+        request.group_id = request.group_id.map(remembered);
+        last.push_back(request);
         self.came.notify_all();
     }
 

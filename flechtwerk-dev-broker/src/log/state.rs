@@ -50,9 +50,10 @@ impl LogState {
         }
     }
 
-    /// The first offset that read-committed readers don't see yet.
+    /// The first offset that read-committed readers don't see yet. As in Kafka, deleting records of an open transaction
+    /// does not move it, so that it may lie before the start of the log.
     pub(crate) fn last_stable_offset(&self) -> i64 {
-        self.transactions.first_open().map_or(self.next_offset, |first| first.max(self.log_start_offset))
+        self.transactions.first_open().unwrap_or(self.next_offset)
     }
 
     /// Moves the first offset of the log.

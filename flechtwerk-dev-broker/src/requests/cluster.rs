@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::text::{brokers, text, topic_name};
 use super::{Context, Outcome, Serve};
+use crate::ErrorCode;
 use crate::broker::NewTopic;
 use crate::broker::state::State;
 use crate::broker::topics::{Partition, Topic};
-use crate::{Api, ErrorCode};
 
 /// "Not asked for" among the operations that a client is authorized for.
 const NOT_ASKED: i32 = i32::MIN;
@@ -39,7 +39,7 @@ impl Serve for MetadataRequest {
 
     async fn serve(self, context: &Context) -> Outcome<MetadataResponse> {
         let version = context.version();
-        let mut answer = context.with(|state| {
+        Outcome::Answer(context.with(|state| {
             let mut answer = MetadataResponse::default()
                 .with_cluster_id(Some(text(state.storage.cluster_id())))
                 .with_controller_id(BrokerId(state.nodes.controller()));
@@ -58,28 +58,24 @@ impl Serve for MetadataRequest {
                 Some(topics) => version == 0 && topics.is_empty(),
             };
             answer.topics = if all {
-                state.topics.iter().map(|(name, topic)| described(name, topic, version)).collect()
+                state.topics.iter().map(|(name, topic)| described(name, topic)).collect()
             } else {
                 let create = version < 4 || self.allow_auto_topic_creation;
                 self.topics
                     .unwrap_or_default()
                     .into_iter()
                     .map(|wanted| match wanted.name {
-                        Some(name) => by_name(state, &name, create, version),
+                        Some(name) => by_name(state, &name, create),
                         None => by_id(state, wanted.topic_id, version),
                     })
                     .collect()
             };
             answer
-        });
-        if version < 8 {
-            answer.cluster_authorized_operations = NOT_ASKED;
-        }
-        Outcome::Answer(answer)
+        }))
     }
 }
 
-fn by_name(state: &mut State, name: &str, create: bool, version: i16) -> MetadataResponseTopic {
+fn by_name(state: &mut State, name: &str, create: bool) -> MetadataResponseTopic {
     if state.topics.get(name).is_none() {
         let failed = |error: ErrorCode| {
             MetadataResponseTopic::default().with_error_code(error.code()).with_name(Some(topic_name(name)))
@@ -96,14 +92,14 @@ fn by_name(state: &mut State, name: &str, create: bool, version: i16) -> Metadat
         }
     }
     match state.topics.get(name) {
-        Some(topic) => described(name, topic, version),
+        Some(topic) => described(name, topic),
         None => MetadataResponseTopic::default(),
     }
 }
 
 fn by_id(state: &State, id: Uuid, version: i16) -> MetadataResponseTopic {
     match state.topics.name_of(id).and_then(|name| Some((name, state.topics.get(name)?))) {
-        Some((name, topic)) => described(name, topic, version),
+        Some((name, topic)) => described(name, topic),
         None => MetadataResponseTopic::default()
             .with_error_code(ErrorCode::UNKNOWN_TOPIC_ID.code())
             .with_name((version < 12).then(|| topic_name("")))
@@ -111,7 +107,7 @@ fn by_id(state: &State, id: Uuid, version: i16) -> MetadataResponseTopic {
     }
 }
 
-fn described(name: &str, topic: &Topic, _version: i16) -> MetadataResponseTopic {
+fn described(name: &str, topic: &Topic) -> MetadataResponseTopic {
     let partitions = (0..).zip(&topic.partitions).map(|(index, partition)| {
         let (up, offline) = replicas(partition);
         MetadataResponsePartition::default()
@@ -186,7 +182,6 @@ impl Serve for DescribeTopicPartitionsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeTopicPartitionsResponse> {
-        debug_assert_eq!(context.header.api, Api::DescribeTopicPartitions);
         Outcome::Answer(context.with(|state| partition_page(state, &self)))
     }
 }

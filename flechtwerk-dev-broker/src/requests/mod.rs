@@ -61,6 +61,11 @@ pub(crate) trait Serve: Decodable + Sized + Send {
     /// The answer that has this error in every place that a client looks at.
     fn refuse(&self, version: i16, error: ErrorCode) -> Self::Answer;
 
+    /// Whether its client waits for an answer. One that doesn't would take it for that of the next request.
+    fn wants_answer(&self) -> bool {
+        true
+    }
+
     /// Carries it out.
     fn serve(self, context: &Context) -> impl Future<Output = Outcome<Self::Answer>> + Send;
 }
@@ -297,6 +302,7 @@ async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malforme
     });
 
     match &fault {
+        Some(Action::Answer(..)) if !request.wants_answer() => return Ok(Reply::Close("a fault")),
         Some(Action::Answer(error, When::Before)) => {
             return encode(header, &request.refuse(header.version, *error)).map(Reply::Frame);
         }

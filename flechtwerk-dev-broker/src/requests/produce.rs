@@ -20,6 +20,10 @@ impl Serve for ProduceRequest {
         Subject { transactional_id: self.transactional_id.as_ref().map(|id| id.to_string()), group_id: None }
     }
 
+    fn wants_answer(&self) -> bool {
+        self.acks != 0
+    }
+
     fn refuse(&self, _version: i16, error: ErrorCode) -> ProduceResponse {
         let responses = self.topic_data.iter().map(|topic| {
             let partitions = topic.partition_data.iter().map(|partition| failed(partition.index, error));

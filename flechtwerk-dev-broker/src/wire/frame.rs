@@ -26,13 +26,13 @@ pub(crate) enum FrameError {
     UnknownApi(i16),
     #[error("the connection ended within a frame")]
     CutOff,
-    #[error("all connections together hold more than {0} bytes of unfinished requests")]
+    #[error("all connections together hold more than {0} bytes of unfinished requests and answers")]
     Budget(usize),
     #[error("reading failed")]
     Io(#[source] io::Error),
 }
 
-/// How many bytes of large frames may be in memory at a time, over all connections.
+/// How many bytes of requests that are being read, and of answers that are being written, may be in memory at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameBudget {
     used: Arc<AtomicUsize>,
@@ -44,17 +44,32 @@ impl FrameBudget {
         FrameBudget { used: Arc::default(), limit }
     }
 
-    fn grow(&self, share: &mut Share, bytes: usize) -> Result<(), FrameError> {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        share.bytes = share.bytes.saturating_add(bytes);
-        if before.saturating_add(bytes) > self.limit { Err(FrameError::Budget(self.limit)) } else { Ok(()) }
+    /// Takes so many bytes, for an answer that is being written.
+    pub(crate) fn take(&self, bytes: usize) -> Result<Share, FrameError> {
+        let mut share = self.nothing();
+        share.grow(bytes)?;
+        Ok(share)
+    }
+
+    fn nothing(&self) -> Share {
+        Share { used: Arc::clone(&self.used), limit: self.limit, bytes: 0 }
     }
 }
 
-/// What one frame has taken of the budget; given back when the frame is read or given up.
-struct Share {
+/// What one frame has taken of the budget; given back when the frame is read, written or given up.
+#[must_use]
+pub(crate) struct Share {
     used: Arc<AtomicUsize>,
+    limit: usize,
     bytes: usize,
+}
+
+impl Share {
+    fn grow(&mut self, bytes: usize) -> Result<(), FrameError> {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if before.saturating_add(bytes) > self.limit { Err(FrameError::Budget(self.limit)) } else { Ok(()) }
+    }
 }
 
 impl Drop for Share {
@@ -94,14 +109,14 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         let api = Api::from_key(key).ok_or(FrameError::UnknownApi(key))?;
         self.checked(claimed, api.max_frame(self.limit))?;
 
-        let mut share = Share { used: Arc::clone(&self.budget.used), bytes: 0 };
+        let mut share = self.budget.nothing();
         let mut frame = Vec::new();
         frame.reserve_exact(length.min(PIECE));
         frame.extend_from_slice(&start);
         while frame.len() < length {
             let have = frame.len();
             let piece = (length.saturating_sub(have)).min(PIECE.max(have));
-            self.budget.grow(&mut share, piece)?;
+            share.grow(piece)?;
             let end = have.saturating_add(piece);
             frame.reserve_exact(piece);
             frame.resize(end, 0);

@@ -45,7 +45,7 @@ struct Model {
 impl Model {
     fn stable(&self) -> i64 {
         let first = self.fates.iter().filter(|(_, fate)| *fate == Fate::Open).map(|(first, _)| *first).min();
-        first.map_or(self.end, |first| first.max(self.start))
+        first.unwrap_or(self.end)
     }
 
     fn committed(&self, from: i64) -> Vec<Seen> {

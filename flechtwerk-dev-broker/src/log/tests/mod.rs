@@ -1,6 +1,7 @@
 //! Tests of the partition log, and what they share: batches as a producer sends them, and a reader as clients are.
 
 mod batches;
+mod cleaner;
 pub(crate) mod compaction;
 mod isolation;
 mod limits;

@@ -26,7 +26,7 @@ fn ends_of_the_log() {
     log.delete_records(1).unwrap();
     assert_eq!(of(&log, OffsetSpec::Earliest), [Some(1), Some(1)]);
     log.delete_records(3).unwrap();
-    assert_eq!(of(&log, OffsetSpec::Latest), [Some(4), Some(3)]);
+    assert_eq!(of(&log, OffsetSpec::Latest), [Some(4), Some(2)], "a real Kafka leaves it there");
     log.append_marker(1, 0, true, 0, NOW).unwrap();
     assert_eq!(of(&log, OffsetSpec::Latest), [Some(5), Some(5)]);
     let latest = log.offset_for(OffsetSpec::Latest, Isolation::ReadCommitted);

@@ -133,6 +133,17 @@ fn a_static_member_that_comes_back_before_the_assignment_starts_over() {
 }
 
 #[test]
+fn a_static_member_that_comes_back_has_a_session_of_its_own() {
+    let mut f = Fixture::new();
+    let first = f.join_now(fixed("", "i"));
+    f.sync_now(sync(&first.member_id, first.generation, &[]));
+    f.pass(9_000);
+    let back = f.join_now(fixed("", "i"));
+    f.pass(9_000);
+    assert_eq!(heartbeat_static(&mut f, &back.member_id, back.generation), ErrorCode::None);
+}
+
+#[test]
 fn a_static_leader_that_does_not_rejoin_in_time_leads_no_more() {
     let mut f = Fixture::new();
     let first = f.join_now(fixed("", "i"));

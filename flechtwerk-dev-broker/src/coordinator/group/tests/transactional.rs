@@ -77,6 +77,17 @@ fn an_older_epoch_neither_adds_nor_completes() {
 }
 
 #[test]
+fn a_newer_epoch_takes_over_what_is_pending() {
+    let mut f = Fixture::new();
+    f.txn_commit(P, commit(0, 5));
+    let newer = Producer::new(P.id, 1);
+    assert_eq!(f.txn_commit(newer, commit(0, 6)), ErrorCode::None);
+    assert_eq!(f.txn_commit(P, commit(0, 7)), ErrorCode::InvalidProducerEpoch);
+    f.complete(newer, true);
+    assert_eq!(f.offset(0, true), (6, ErrorCode::None));
+}
+
+#[test]
 fn a_later_commit_of_its_own_is_not_overwritten() {
     let mut f = Fixture::new();
     f.txn_commit(P, commit(0, 5));
