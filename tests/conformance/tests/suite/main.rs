@@ -13,6 +13,7 @@ mod describe;
 mod dice;
 mod differential;
 mod differential_groups;
+mod differential_log;
 mod faults;
 mod fencing;
 mod fetch;
