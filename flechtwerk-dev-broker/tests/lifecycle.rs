@@ -5,7 +5,7 @@ mod support;
 use std::net::{TcpListener, TcpStream};
 
 use flechtwerk_dev_broker::{DevBroker, ErrorCode, NewTopic, StartError};
-use kafka_protocol::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+use kafka_protocol::messages::{BrokerId, FindCoordinatorRequest, MetadataRequest, MetadataResponse};
 use support::{Client, batch, fetch, produce, text, until};
 
 fn open_files() -> usize {
@@ -152,6 +152,11 @@ fn a_node_that_is_down_hands_over_and_comes_back() {
     assert_eq!(two.brokers.len(), 2);
     assert!(!leaders(&two, "spread").contains(&2) && !leaders(&two, "spread").contains(&-1));
     assert!(leaders(&two, "single").contains(&-1));
+    for partition in two.topics.iter().flat_map(|topic| &topic.partitions) {
+        let is_2 = |id: &BrokerId| id.0 == 2;
+        assert!(!partition.isr_nodes.iter().any(is_2));
+        assert_eq!(partition.offline_replicas.iter().any(is_2), partition.replica_nodes.iter().any(is_2));
+    }
 
     broker.node_up(2).unwrap();
     let back = metadata(1);
