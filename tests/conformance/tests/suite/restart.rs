@@ -94,7 +94,7 @@ fn an_open_transaction_is_aborted_after_its_time_out() {
     let Some(kept) = Kept::new() else { return };
     let mut client = kept.client();
     let topic = client.topic(1);
-    let mut producer = client.producer_with(&unique("tx"), Init { timeout_ms: 500, ..Init::default() });
+    let mut producer = client.producer_with(&unique("tx"), Init { timeout_ms: 1_000, ..Init::default() });
     producer.write(&mut client, &topic, 0, &["a"]);
     let kept = kept.killed_and_started();
     let mut client = kept.client();
