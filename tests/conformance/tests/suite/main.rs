@@ -25,6 +25,7 @@ mod idempotence;
 mod interleavings;
 mod isolation;
 mod list_offsets;
+mod newer_versions;
 mod offsets;
 mod offsets_in_transactions;
 mod produce;
