@@ -6,7 +6,7 @@
 mod clock;
 pub(crate) mod config;
 mod errors;
-mod nodes;
+pub(crate) mod nodes;
 mod server;
 mod settings;
 mod shared;

@@ -30,10 +30,8 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    fn new(mut log: PartitionLog, replicas: Vec<i32>, nodes: &Nodes) -> Partition {
+    fn new(log: PartitionLog, replicas: Vec<i32>, nodes: &Nodes) -> Partition {
         let leader = replicas.iter().copied().find(|id| nodes.is_up(*id));
-        let epoch = log.leader_epoch();
-        log.set_leader_epoch(epoch);
         Partition { log, replicas, leader, waiting: Vec::new() }
     }
 

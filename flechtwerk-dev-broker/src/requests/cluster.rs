@@ -15,6 +15,7 @@ use super::text::{brokers, text, topic_name};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::NewTopic;
+use crate::broker::nodes::Nodes;
 use crate::broker::state::State;
 use crate::broker::topics::{Partition, Topic};
 
@@ -58,7 +59,7 @@ impl Serve for MetadataRequest {
                 Some(topics) => version == 0 && topics.is_empty(),
             };
             answer.topics = if all {
-                state.topics.iter().map(|(name, topic)| described(name, topic)).collect()
+                state.topics.iter().map(|(name, topic)| described(name, topic, &state.nodes)).collect()
             } else {
                 let create = version < 4 || self.allow_auto_topic_creation;
                 self.topics
@@ -92,14 +93,14 @@ fn by_name(state: &mut State, name: &str, create: bool) -> MetadataResponseTopic
         }
     }
     match state.topics.get(name) {
-        Some(topic) => described(name, topic),
+        Some(topic) => described(name, topic, &state.nodes),
         None => MetadataResponseTopic::default(),
     }
 }
 
 fn by_id(state: &State, id: Uuid, version: i16) -> MetadataResponseTopic {
     match state.topics.name_of(id).and_then(|name| Some((name, state.topics.get(name)?))) {
-        Some((name, topic)) => described(name, topic),
+        Some((name, topic)) => described(name, topic, &state.nodes),
         None => MetadataResponseTopic::default()
             .with_error_code(ErrorCode::UNKNOWN_TOPIC_ID.code())
             .with_name((version < 12).then(|| topic_name("")))
@@ -107,9 +108,9 @@ fn by_id(state: &State, id: Uuid, version: i16) -> MetadataResponseTopic {
     }
 }
 
-fn described(name: &str, topic: &Topic) -> MetadataResponseTopic {
+fn described(name: &str, topic: &Topic, nodes: &Nodes) -> MetadataResponseTopic {
     let partitions = (0..).zip(&topic.partitions).map(|(index, partition)| {
-        let (up, offline) = replicas(partition);
+        let (up, offline) = replicas(partition, nodes);
         MetadataResponsePartition::default()
             .with_partition_index(index)
             .with_error_code(leader_error(partition).code())
@@ -129,12 +130,9 @@ fn leader_error(partition: &Partition) -> ErrorCode {
     if partition.leader.is_some() { ErrorCode::NONE } else { ErrorCode::LEADER_NOT_AVAILABLE }
 }
 
-/// The replicas in sync and those that are offline. A partition without a leader has none in sync.
-fn replicas(partition: &Partition) -> (Vec<i32>, Vec<i32>) {
-    match partition.leader {
-        Some(_) => (partition.replicas.clone(), Vec::new()),
-        None => (Vec::new(), partition.replicas.clone()),
-    }
+/// The replicas in sync, which are those that are up, and the others.
+fn replicas(partition: &Partition, nodes: &Nodes) -> (Vec<i32>, Vec<i32>) {
+    partition.replicas.iter().partition(|id| nodes.is_up(**id))
 }
 
 impl Serve for DescribeClusterRequest {
@@ -225,7 +223,7 @@ fn partition_page(
                 break;
             }
             left = left.saturating_sub(1);
-            let (up, offline) = replicas(partition);
+            let (up, offline) = replicas(partition, &state.nodes);
             described.partitions.push(
                 partitions::DescribeTopicPartitionsResponsePartition::default()
                     .with_partition_index(index)

@@ -27,11 +27,12 @@ impl Malformed {
 
 /// Decodes the body of a request.
 pub(crate) fn decode<T: Decodable>(api: Api, version: i16, mut body: Bytes) -> Result<T, Malformed> {
-    walk(shape(api), version, api.flexible(version), &body)?;
+    let rest = walk(shape(api), version, api.flexible(version), &body)?;
     // The walk leaves nothing to trip over that is known. A decoder that panics all the same costs its connection alone.
     let decoded = catch_unwind(AssertUnwindSafe(|| T::decode(&mut body, version)));
     match decoded {
-        Ok(Ok(message)) => Ok(message),
+        Ok(Ok(message)) if body.len() == rest => Ok(message),
+        Ok(Ok(_)) => Err(Malformed::new("request", "its fields are not as long as they say")),
         Ok(Err(error)) => Err(Malformed::new("request", error.to_string())),
         Err(_) => Err(Malformed::new("request", "the decoder panicked")),
     }

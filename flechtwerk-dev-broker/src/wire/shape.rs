@@ -34,16 +34,17 @@ pub(super) enum Kind {
     Optional(&'static [Field]),
 }
 
-/// Walks a whole request.
+/// Walks a request: how many bytes are left behind it. They are let pass, as Kafka does: librdkafka 2.12 has three in the
+/// Metadata request for all topics.
 pub(super) fn walk(
     fields: &'static [Field],
     version: i16,
     flexible: bool,
     body: &[u8],
-) -> Result<(), Malformed> {
+) -> Result<usize, Malformed> {
     let mut walker = Walker { rest: body, version, flexible, items: 0 };
-    // Bytes behind the last field are ignored, as Kafka does: librdkafka's Metadata request has some.
-    walker.fields(fields)
+    walker.fields(fields)?;
+    Ok(walker.rest.len())
 }
 
 /// Skips the tagged fields at the start of `bytes`: how long they are.

@@ -84,15 +84,15 @@ fn the_decoders_read_what_the_shapes_say_and_no_byte_less() {
 }
 
 #[test]
-fn a_request_that_is_cut_off_is_malformed_and_one_with_bytes_behind_it_is_not() {
+fn a_request_that_is_cut_off_is_malformed_and_bytes_behind_it_are_let_pass() {
     for (api, version) in all_versions() {
         let whole = body(api, version, 2).freeze();
         for end in 0..whole.len() {
             assert!(check(api, version, whole.slice(..end)).is_err(), "{api} {version} cut at {end}");
         }
         let mut longer = BytesMut::from(&whole[..]);
-        longer.put_u8(0);
-        assert!(check(api, version, longer.freeze()).is_ok(), "{api} {version} with a byte too many");
+        longer.put_bytes(0, 3);
+        assert!(check(api, version, longer.freeze()).is_ok(), "{api} {version} with bytes behind it");
     }
 }
 

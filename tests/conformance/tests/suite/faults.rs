@@ -105,7 +105,7 @@ fn a_request_can_be_held_until_it_is_released() {
 fn an_answer_can_be_delayed() {
     with_dev(|dev| {
         let mut client = Broker::get().client();
-        dev.fault().api(Api::Metadata).delay(Duration::from_millis(300));
+        dev.fault().api(Api::Metadata).delay(Duration::from_millis(1_000));
         client.send(&MetadataRequest::default().with_topics(Some(Vec::new())));
         assert!(client.is_silent_for(Duration::from_millis(100)));
         assert!(!client.receive::<MetadataRequest>().brokers.is_empty());

@@ -126,7 +126,7 @@ fn an_epoch_that_was_not_given_yet_is_refused() {
 fn timed_out() -> (Client, String, Producer) {
     let mut client = Broker::get().client();
     let topic = client.topic(2);
-    let init = Init { timeout_ms: 300, ..Init::default() };
+    let init = Init { timeout_ms: 1_000, ..Init::default() };
     let mut producer = client.producer_with(&unique("tx"), init);
     producer.write(&mut client, &topic, 0, &["slow"]);
     wait_for("the broker aborts the transaction", || {

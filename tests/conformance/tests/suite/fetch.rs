@@ -145,7 +145,7 @@ fn a_fetch_at_the_end_waits_for_records() {
 fn a_fetch_that_waits_answers_when_its_time_is_up() {
     let mut client = Broker::get().client();
     let topic = client.topic(1);
-    client.send(&fetch_request(&topic, &[(0, 0)], UNCOMMITTED).with_max_wait_ms(400).with_min_bytes(1));
+    client.send(&fetch_request(&topic, &[(0, 0)], UNCOMMITTED).with_max_wait_ms(1_000).with_min_bytes(1));
     assert!(client.is_silent_for(A_WHILE), "an answer before its time");
     let answer = client.receive::<FetchRequest>();
     assert_eq!(answer.error_code, 0);

@@ -108,9 +108,10 @@ fn a_silent_member_is_expelled_after_its_session() {
 #[test]
 fn heartbeats_keep_a_member_longer_than_its_session() {
     let client = Broker::get().client();
-    let mut member = Member::new(client.another(), &unique("group")).short_session();
+    let mut member = Member::new(client.another(), &unique("group"));
+    member.session_ms = 2_000;
     member.join_alone();
-    let until = Instant::now() + Duration::from_millis(2_500);
+    let until = Instant::now() + Duration::from_millis(3_000);
     while Instant::now() < until {
         assert_eq!(member.heartbeat(), Ok(()));
         std::thread::sleep(Duration::from_millis(50));
@@ -136,10 +137,10 @@ fn a_rebalance_leaves_behind_those_who_do_not_join_in_time() {
     let client = Broker::get().client();
     let group = unique("group");
     let mut slow = Member::new(client.another(), &group);
-    slow.rebalance_ms = 800;
+    slow.rebalance_ms = 1_500;
     slow.join_alone();
     let mut other = Member::new(client.another(), &group);
-    other.rebalance_ms = 800;
+    other.rebalance_ms = 1_500;
     other.start_join();
     // It is alive, but does not join: the rebalance time-out counts, not the session.
     let joined = other.finish_join().expect("a join");
@@ -152,7 +153,7 @@ fn a_member_without_an_assignment_in_time_is_expelled() {
     let mut client = Broker::get().client();
     let group = unique("group");
     let mut first = Member::new(client.another(), &group);
-    first.rebalance_ms = 800;
+    first.rebalance_ms = 1_500;
     first.join().expect("a join");
     // It never asks for its assignment.
     wait_for("the member is expelled", || client.group_state(&group) == "Empty");

@@ -166,6 +166,13 @@ fn a_producer_id_without_a_sequence_number_is_refused() {
 }
 
 #[test]
+fn an_epoch_below_that_of_nobody_is_refused() {
+    let (mut client, topic, producer) = begun();
+    assert_eq!(client.produce(&topic, 0, &one(&producer, -2, 0)), Err(Code::InvalidProducerEpoch));
+    assert_eq!(client.end(&topic, 0), 0);
+}
+
+#[test]
 fn duplicates_are_known_after_their_records_were_deleted() {
     let (mut client, topic, producer) = begun();
     assert_eq!(client.produce(&topic, 0, &one(&producer, 0, 0)), Ok(0));

@@ -94,7 +94,7 @@ fn an_open_transaction_is_aborted_after_its_time_out() {
     let Some(kept) = Kept::new() else { return };
     let mut client = kept.client();
     let topic = client.topic(1);
-    let mut producer = client.producer_with(&unique("tx"), Init { timeout_ms: 500, ..Init::default() });
+    let mut producer = client.producer_with(&unique("tx"), Init { timeout_ms: 1_000, ..Init::default() });
     producer.write(&mut client, &topic, 0, &["a"]);
     let kept = kept.killed_and_started();
     let mut client = kept.client();
@@ -243,4 +243,19 @@ fn a_broker_can_be_killed_again_and_again() {
         }
         assert_eq!(kept.client().values(&topic, 0, COMMITTED), wanted);
     }
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let Some(kept) = Kept::new() else { return };
+    assert!(DevBroker::builder().data_dir(kept.folder.path()).start().is_err());
+    assert!(kept.client().describe_topic(&unique("nowhere")).error_code != 0, "the first one goes on");
+    kept.killed_and_started();
+}
+
+#[test]
+fn a_port_in_use_is_refused() {
+    let Some(kept) = Kept::new() else { return };
+    let address = kept.broker.address().to_string();
+    assert!(DevBroker::builder().listen(address).start().is_err());
 }
