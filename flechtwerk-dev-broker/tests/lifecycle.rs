@@ -5,8 +5,13 @@ mod support;
 use std::net::{TcpListener, TcpStream};
 
 use flechtwerk_dev_broker::{DevBroker, ErrorCode, NewTopic, StartError};
-use kafka_protocol::messages::{BrokerId, FindCoordinatorRequest, MetadataRequest, MetadataResponse};
-use support::{Client, batch, fetch, produce, text, until};
+use kafka_protocol::messages::offset_for_leader_epoch_request::{
+    OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
+use kafka_protocol::messages::{
+    BrokerId, FindCoordinatorRequest, MetadataRequest, MetadataResponse, OffsetForLeaderEpochRequest,
+};
+use support::{Client, batch, fetch, produce, text, topic, until};
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -163,6 +168,51 @@ fn a_node_that_is_down_hands_over_and_comes_back() {
     assert_eq!(back.brokers.len(), 3);
     assert!(!leaders(&back, "single").contains(&-1));
     assert!(broker.node_down(4).unwrap_err().to_string().contains("no node 4"));
+}
+
+#[test]
+fn a_new_leader_has_a_new_epoch_and_knows_where_the_last_one_ended() {
+    let topic_2 = NewTopic::new("orders", 1).replication(2);
+    let broker = DevBroker::builder().nodes(2).topic(topic_2).start().unwrap();
+    let addresses: Vec<std::net::SocketAddr> =
+        broker.bootstrap().split(',').map(|address| address.parse().unwrap()).collect();
+    let leader = || -> (i32, i32) {
+        let up = addresses.iter().map(|address| Client::connect(*address));
+        let request = MetadataRequest::default().with_topics(None);
+        let answer = up.into_iter().find_map(|mut client| client.try_call(9, &request).ok()).unwrap();
+        let partition = &answer.topics[0].partitions[0];
+        (partition.leader_id.0, partition.leader_epoch)
+    };
+    let client = |node: i32| Client::connect(addresses[usize::from(node == 2)]);
+    let (first, epoch) = leader();
+    assert_eq!(epoch, 0);
+    client(first).call(9, &produce("orders", 0, batch(b"x")));
+    broker.node_down(first).unwrap();
+    let (second, epoch) = leader();
+    assert_ne!(second, first);
+    assert_eq!(epoch, 1);
+
+    let asked = |current, wanted| {
+        let partition = OffsetForLeaderPartition::default()
+            .with_partition(0)
+            .with_current_leader_epoch(current)
+            .with_leader_epoch(wanted);
+        let topic =
+            OffsetForLeaderTopic::default().with_topic(topic("orders")).with_partitions(vec![partition]);
+        let request = OffsetForLeaderEpochRequest::default().with_topics(vec![topic]);
+        let answer = client(second).call(4, &request);
+        let end = &answer.topics[0].partitions[0];
+        (ErrorCode::new(end.error_code), end.leader_epoch, end.end_offset)
+    };
+    assert_eq!(asked(1, 0), (ErrorCode::NONE, 0, 1));
+    assert_eq!(asked(0, 0).0, ErrorCode::FENCED_LEADER_EPOCH);
+    assert_eq!(asked(2, 0).0, ErrorCode::UNKNOWN_LEADER_EPOCH);
+    client(second).call(9, &produce("orders", 0, batch(b"y")));
+    assert_eq!(asked(1, 0), (ErrorCode::NONE, 0, 1));
+    assert_eq!(asked(1, 1), (ErrorCode::NONE, 1, 2));
+    // The one that comes back follows.
+    broker.node_up(first).unwrap();
+    assert_eq!(leader(), (second, 1));
 }
 
 #[test]

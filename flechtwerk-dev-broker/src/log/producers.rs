@@ -85,8 +85,15 @@ impl Producers {
     /// A producer without any state may begin with any sequence number, as in Kafka: its state may have been lost with
     /// its records.
     pub(crate) fn check(&self, header: &BatchHeader) -> Result<Option<SentBatch>, AppendError> {
-        let Some(state) = self.known.get(&header.producer_id) else { return Ok(None) };
         let producer_id = header.producer_id;
+        let Some(state) = self.known.get(&producer_id) else {
+            return match header.producer_epoch {
+                epoch if epoch < NO_EPOCH => {
+                    Err(AppendError::InvalidProducerEpoch { producer_id, epoch, current: NO_EPOCH })
+                }
+                _ => Ok(None),
+            };
+        };
         let (sequence, last) = (header.base_sequence, state.last_sequence());
         if header.producer_epoch == state.epoch {
             let repeated = state.batches.iter().find(|sent| {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::api::Api;
 
 /// Up to this length a frame's memory is taken at once; beyond, it grows with what has come.
-const PIECE: usize = 1024 * 1024;
+const PIECE: usize = 256 * 1024;
 /// Key, version and correlation id: what every request has.
 const MIN_FRAME: usize = 8;
 
