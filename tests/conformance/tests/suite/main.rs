@@ -14,6 +14,7 @@ mod dice;
 mod differential;
 mod differential_groups;
 mod differential_log;
+mod differential_members;
 mod faults;
 mod fencing;
 mod fetch;
