@@ -13,7 +13,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use flechtwerk_dev_broker::{DevBroker, ErrorCode};
 use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::{
-    AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest, MetadataRequest, ProducerId, TransactionalId,
+    AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest, MetadataRequest, ProducerId,
+    TransactionalId,
 };
 use support::{Client, fetch, produce, text, topic};
 
@@ -50,7 +51,10 @@ impl Figures {
 
     fn print(&mut self, what: &str, figure: f64, bound: &str, unit: &str, reached: bool) {
         let digits = if figure < 100.0 { 2 } else { 0 };
-        println!("{what:<56} {figure:>12.digits$} {unit:<10} {bound:<10} {}", if reached { "" } else { "MISSED" });
+        println!(
+            "{what:<56} {figure:>12.digits$} {unit:<10} {bound:<10} {}",
+            if reached { "" } else { "MISSED" }
+        );
         self.missed |= !reached;
     }
 }
@@ -146,11 +150,8 @@ fn single(figures: &mut Figures) {
 
 /// A broker that nobody asks anything, with a client connected, a member's fetch waiting, and a compaction timer.
 fn idle(figures: &mut Figures) {
-    let broker = DevBroker::builder()
-        .topic(("orders", 12))
-        .compact_every(Duration::from_secs(1))
-        .start()
-        .unwrap();
+    let broker =
+        DevBroker::builder().topic(("orders", 12)).compact_every(Duration::from_secs(1)).start().unwrap();
     let mut waiting = Client::connect(broker.address());
     waiting.send(11, &fetch("orders", 0, 0, 600_000)).unwrap();
     let (before, start) = (cpu_seconds(), Instant::now());

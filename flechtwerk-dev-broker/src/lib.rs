@@ -9,6 +9,9 @@ mod wire;
 // Open for the tests, the fuzz targets and the benchmarks of this crate; no part of what it promises.
 #[doc(hidden)]
 pub mod coordinator;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[doc(hidden)]
 pub mod log;
 #[doc(hidden)]

@@ -26,6 +26,8 @@ pub(crate) use errors::Refusal;
 pub use errors::{BrokerError, StartError};
 pub use settings::{Builder, NewTopic};
 pub(crate) use shared::Shared;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use start::for_fuzzing;
 pub(crate) use start::random_uuid;
 use state::Reach;
 

@@ -171,6 +171,11 @@ impl Builder {
         self
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn into_settings(self) -> Settings {
+        self.settings
+    }
+
     /// Starts the broker. When this returns, clients can connect.
     pub fn start(self) -> Result<DevBroker, StartError> {
         DevBroker::start(self.settings)

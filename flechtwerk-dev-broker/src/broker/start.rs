@@ -101,6 +101,13 @@ fn restore(settings: Settings, nodes: Nodes) -> Result<State, StartError> {
     Ok(state)
 }
 
+/// What a broker with these settings works on, without its port and its thread.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn for_fuzzing(builder: super::Builder) -> Result<State, StartError> {
+    let node = Node { id: 1, host: "127.0.0.1".to_owned(), port: 1, up: true };
+    restore(builder.into_settings(), Nodes::new(vec![node]))
+}
+
 /// A random (version 4) uuid. The randomness is that of the hash tables: there is nothing to protect.
 pub(crate) fn random_uuid() -> Uuid {
     let half = |salt: u64| {

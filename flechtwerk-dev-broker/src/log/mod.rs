@@ -32,3 +32,5 @@ pub use types::{
 };
 
 pub use crate::storage::StorageError;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use {compression::compress, records::write_record};

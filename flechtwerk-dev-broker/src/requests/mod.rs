@@ -263,7 +263,7 @@ pub(crate) async fn answer(
 }
 
 /// Decodes the body of a request and does nothing with it: what a fuzz target wants.
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn check(api: Api, version: i16, body: Bytes) -> Result<(), Malformed> {
     by_api!(api, R => decode::<R>(api, version, body).map(drop))
 }

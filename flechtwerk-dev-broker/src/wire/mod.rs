@@ -17,3 +17,8 @@ pub use api::Api;
 pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use {
+    shape::{Field, Kind},
+    shapes::shape,
+};

@@ -12,16 +12,16 @@ const MAX_ITEMS: usize = 200_000;
 
 /// A field: its name, its kind, and the versions that have it.
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) from: i16,
-    pub(super) to: i16,
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) from: i16,
+    pub(crate) to: i16,
 }
 
 /// What a field looks like on the wire. Null is allowed here wherever the encoding can say it; the decoder knows better.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// So many bytes.
     Fixed(usize),
     Text,

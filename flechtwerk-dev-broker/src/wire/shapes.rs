@@ -25,7 +25,7 @@ macro_rules! fields {
 type Fields = &'static [Field];
 
 /// The fields of an API's request.
-pub(super) fn shape(api: Api) -> Fields {
+pub(crate) fn shape(api: Api) -> Fields {
     match api {
         Api::Produce => PRODUCE,
         Api::Fetch => FETCH,
