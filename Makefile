@@ -39,6 +39,11 @@ lint: ## Format, clippy, documentation, licences, scripts, and that the semantic
 bench: ## Compares with a hand-written loop and prints ratios (takes long, wants a quiet machine)
 	@scripts/bench
 
+.PHONY: nightly
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, ten minutes of fuzzing
+	@scripts/dev-broker-clients
+	@scripts/dev-broker-fuzz 600
+
 .PHONY: docs
 docs: ## Builds the API documentation, and the book where mdbook is installed
 	@scripts/docs

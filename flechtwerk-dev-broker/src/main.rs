@@ -74,17 +74,12 @@ fn topic(text: &str) -> Result<NewTopic, String> {
 }
 
 fn period(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no period, write 500ms, 30s or 5m");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(digits).ok_or_else(wrong)?;
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let period = match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        _ => None,
-    };
-    period.filter(|period| !period.is_zero()).ok_or_else(wrong)
+    let period = humantime::parse_duration(text)
+        .map_err(|error| format!("{text:?} is no period: {error}; write 500ms, 30s or 5m"))?;
+    if period.is_zero() {
+        return Err("a period of nothing; leave the option out to compact only on demand".to_owned());
+    }
+    Ok(period)
 }
 
 fn main() -> ExitCode {

@@ -99,20 +99,93 @@ fn a_folder_of_something_else_is_an_error() {
 }
 
 #[test]
+fn a_folder_of_another_version_is_an_error() {
+    let folder = used_folder();
+    std::fs::write(folder.path().join("version"), "77\n").unwrap();
+    let err = does_not_open(&folder);
+    assert!(err.contains("has format 77"), "{err}");
+}
+
+#[test]
+fn a_folder_with_damaged_or_truncated_files_is_an_error() {
+    let folder = used_folder();
+    let topics = std::fs::read(folder.path().join("topics")).unwrap();
+    std::fs::write(folder.path().join("topics"), &topics[..topics.len() / 2]).unwrap();
+    let err = does_not_open(&folder);
+    assert!(err.contains("topics"), "{err}");
+
+    let folder = used_folder();
+    std::fs::write(folder.path().join("version"), "").unwrap();
+    let err = does_not_open(&folder);
+    assert!(err.contains("format"), "{err}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error() {
+    // Whatever the user may do: below a file there are no folders.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let folder = file.path().join("data");
+    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--data-dir", folder.to_str().unwrap()]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains(folder.to_str().unwrap()), "{err}");
+}
+
+/// The folder of a broker that has been there.
+fn used_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let (running, _) =
+        Running::start(&["--listen", "127.0.0.1:0", "--data-dir", path, "--topic", "orders:2"]);
+    assert_eq!(running.end("-TERM").0, Some(0));
+    folder
+}
+
+/// What is said about a folder that no broker starts with.
+fn does_not_open(folder: &tempfile::TempDir) -> String {
+    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--data-dir", folder.path().to_str().unwrap()]);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.starts_with("error: "), "{err}");
+    err
+}
+
+#[test]
 fn arguments_that_make_no_sense_are_errors() {
     for (args, said) in [
         (["--topic", "orders"], "orders:3"),
         (["--topic", "orders:many"], "no number of partitions"),
         (["--topic", "orders:1:compact"], "KEY=VALUE"),
         (["--compact-every", "soon"], "500ms"),
+        (["--compact-every", "0s"], "nothing"),
+        (["--nodes", "many"], "many"),
     ] {
         let (status, err) = fails(&args);
         assert_eq!(status, Some(2), "{args:?}");
         assert!(err.contains(said), "{err}");
     }
-    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--topic", "a/b:1"]);
+    for (topic, said) in [
+        ("a/b:1", "a/b"),
+        (":1", "topic \"\""),
+        ("..:1", "\"..\""),
+        ("orders:0", "orders"),
+        ("orders:-1", "orders"),
+    ] {
+        let (status, err) = fails(&["--listen", "127.0.0.1:0", "--topic", topic]);
+        assert_eq!(status, Some(1), "{topic}");
+        assert!(err.starts_with("error: can't create topic") && err.contains(said), "{err}");
+    }
+    let long = format!("{}:1", "x".repeat(250));
+    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--topic", &long]);
     assert_eq!(status, Some(1));
-    assert!(err.contains("a/b"), "{err}");
+    assert!(err.starts_with("error: can't create topic"), "{err}");
+    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--topic", "orders:1:cleanup.policy=shred"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("cleanup.policy"), "{err}");
+    let (status, err) = fails(&["--listen", "127.0.0.1:0", "--nodes", "0"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("0 nodes"), "{err}");
+    let (status, err) = fails(&["--listen", "nowhere"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("nowhere"), "{err}");
     let (status, err) = fails(&["--listen", "127.0.0.1:0", "--log", "[["]);
     assert_eq!(status, Some(1));
     assert!(err.contains("--log"), "{err}");
