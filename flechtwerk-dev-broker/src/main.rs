@@ -45,9 +45,12 @@ fn topic(text: &str) -> Result<NewTopic, String> {
     let (Some(name), Some(partitions)) = (parts.next(), parts.next()) else {
         return Err("write NAME:PARTITIONS, such as orders:3".to_owned());
     };
+    // A request may say -1 for "as many as usual"; who writes it here has made a mistake.
     let partitions = partitions
         .parse()
-        .map_err(|_| format!("{partitions:?} is no number of partitions, write orders:3"))?;
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("{partitions:?} is no number of partitions, write orders:3"))?;
     let mut topic = NewTopic::new(name, partitions);
     let mut last: Option<(String, String)> = None;
     for setting in parts.next().unwrap_or_default().split(',').filter(|setting| !setting.is_empty()) {
