@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::args::CreateArgs;
+use super::asked::Create;
 use super::output::{count, table};
 use crate::naming::list;
 use crate::port::{NewTopic, Stability, TopicDescription};
@@ -15,7 +15,7 @@ use crate::startup::{
 
 /// Creates the missing topics and says what there is now.
 pub(super) fn create(
-    args: CreateArgs,
+    args: Create,
     stages: &[Chosen],
     settings: &Settings,
     asker: &Asker<'_>,

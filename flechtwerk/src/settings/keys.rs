@@ -65,7 +65,7 @@ pub(super) fn variable(name: &str) -> String {
 }
 
 /// The flag of a setting, which `-X` is for librdkafka's own ones.
-pub(super) fn flag(name: &str) -> String {
+pub(crate) fn flag(name: &str) -> String {
     match name {
         "kafka" => "-X".into(),
         _ => format!("--{}", name.replace('_', "-")),

@@ -14,7 +14,7 @@ fn settings() -> Settings {
 }
 
 fn program() -> Program {
-    Program { name: "demo".into(), flags: vec!["--namespace".into(), "n".into()] }
+    Program { name: "demo".into(), flags: vec![("--namespace".into(), "n".into())], stages: Vec::new() }
 }
 
 fn chosen(stages: &[&'static StageInfo]) -> Vec<Chosen> {
@@ -69,13 +69,15 @@ fn missing_topics_are_each_named_once_with_all_their_uses() {
            where  input of stage `merge`, output of stage `count`
            why    its number of partitions decides where keys go, which is not guessed
            mend   demo topics create --partitions N --namespace n
-                  or name another topic: --topic counts=TOPIC
+                  or name another topic:
+                  demo run --topic counts=TOPIC --namespace n
 
         3. topic `words` does not exist
            where  input of stages `count`, `enrich` and `merge`
            why    its number of partitions decides where keys go, which is not guessed
            mend   demo topics create --partitions N --namespace n
-                  or name another topic: --topic words=TOPIC
+                  or name another topic:
+                  demo run --topic words=TOPIC --namespace n
     "#]],
     );
 }
@@ -90,8 +92,8 @@ fn inputs_with_unequal_counts() {
         1. the inputs differ in their number of partitions: `words` has 3, `counts` has 4
            where  stage `merge`
            why    a task reads the partition of one number of every input, so a key must have one number in all of them
-           mend   copy the records of the odd one into a new topic with as many partitions as the others have, and start with
-                  demo --topic NAME=TOPIC --namespace n
+           mend   copy the records of the odd one, such as `counts`, into a new topic with 3 partitions, and start with
+                  demo run --topic counts=TOPIC --namespace n
     "#]],
     );
 }
@@ -312,4 +314,29 @@ fn a_retriable_answer_is_asked_for_again() {
         })
     });
     assert_eq!(asked.unwrap(), 3);
+}
+
+/// The mend of a mapped topic takes the place of its mapping.
+#[test]
+fn mends_replace_the_mapping_there_was() {
+    let topics = [("words".to_owned(), "w1".to_owned()), ("counts".to_owned(), "c1".to_owned())];
+    let mapped = Settings { topic: topics.into(), ..settings() };
+    let stages = choose("demo", &[&MERGE], &mapped).unwrap();
+    let flags = [("--topic", "words=w1"), ("--topic", "counts=c1")];
+    let flags = flags.map(|(flag, value)| (flag.to_owned(), value.to_owned())).to_vec();
+    let stage = vec![("--stage".to_owned(), "merge".to_owned())];
+    let program = Program { name: "demo".into(), flags, stages: stage };
+    let mends = |cluster: &FakeCluster| {
+        let problems = check(&stages, &mapped, cluster, &program).unwrap_err();
+        problems.iter().map(|problem| problem.mend.clone()).collect::<Vec<_>>().join("\n")
+    };
+    let missing = mends(&FakeCluster::default().topic("w1", 4).topic("alerts", 1));
+    assert_eq!(
+        missing,
+        "demo topics create --partitions 4 --stage merge --topic words=w1 --topic counts=c1\n\
+         or name another topic:\n\
+         demo run --topic counts=TOPIC --stage merge --topic words=w1"
+    );
+    let unequal = mends(&FakeCluster::default().topic("w1", 4).topic("c1", 3).topic("alerts", 1));
+    assert!(unequal.ends_with("demo run --topic counts=TOPIC --stage merge --topic words=w1"), "{unequal}");
 }
