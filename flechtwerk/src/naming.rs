@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::glue::{StageInfo, TopicInfo};
-use crate::settings::nearest;
-use crate::startup::Problem;
+use crate::nearest::nearest;
+use crate::report::Problem;
 
 /// The names of one stage in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ pub(crate) fn list(names: &[impl AsRef<str>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::startup::testing::{COUNT, COUNT_ALL, ENRICH, MERGE};
+    use crate::demo::{COUNT, COUNT_ALL, ENRICH, MERGE};
 
     fn mapped(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect()

@@ -20,13 +20,14 @@ use self::args::Cli;
 use self::asked::{Asked, Format};
 use self::handover::KafkaBackend;
 pub(crate) use self::handover::{Backend, Connected, Launch, LaunchStage};
-pub(crate) use self::output::table;
 use self::output::{Output, count};
 use crate::Pipeline;
+use crate::chosen::{infos, loops};
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
 use crate::settings::{Given, LogFormat, Settings, read};
-use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
+use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create};
+use crate::table::table;
 use crate::topology::Topology;
 
 /// Everything went well.
@@ -170,7 +171,7 @@ impl Session<'_> {
     }
 
     fn warn(&self) {
-        for warning in &self.warnings {
+        for warning in self.warnings.iter().chain(&loops(&self.stages)) {
             tracing::warn!("{warning}");
         }
     }

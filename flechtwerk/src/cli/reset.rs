@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::asked::Reset;
-use super::output::table;
 use crate::port::{Committed, OffsetCommit, Stability, TopicDescription, TopicPartition};
 use crate::startup::{Asker, Chosen, Problem, Program, committed_of, make, new_changelog};
+use crate::table::table;
 use crate::task::RESETTING;
 
 /// Where a stage begins anew.

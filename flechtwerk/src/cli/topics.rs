@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::asked::Create;
-use super::output::{count, table};
+use super::output::count;
 use crate::naming::list;
 use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
@@ -12,6 +12,7 @@ use crate::startup::{
     Asker, Chosen, CommittedByStage, Problem, Program, Seen, committed_of, make, new_changelog, new_topic,
     roles, structure,
 };
+use crate::table::table;
 
 /// Creates the missing topics and says what there is now.
 pub(super) fn create(

@@ -12,8 +12,9 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
-use super::keys::{self, KEYS, PREFIX, nearest};
+use super::keys::{self, KEYS, PREFIX};
 use super::values::text;
+use crate::nearest::nearest;
 use crate::startup::Problem;
 
 /// What the binary was given, before anything is read. Not to be shown: the environment holds secrets.

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use keys::flag;
 #[cfg(test)]
 pub(crate) use keys::flag_names;
-pub(crate) use keys::{flag, nearest};
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
 pub(crate) use load::read;

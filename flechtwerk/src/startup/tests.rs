@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 
 use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, MERGE};
 use super::*;
+use crate::glue::StageInfo;
 use crate::port::ErrorKind;
 use crate::task::RESETTING;
 
