@@ -236,7 +236,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) state_dir: Option<String>,
-    /// Longest time for a clean stop [default: 30s]
+    /// Longest time for the tasks at a clean stop; leaving takes up to 10s more [default: 30s]
     #[arg(long, value_name = "TIME", help_heading = "Running")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) shutdown_timeout: Option<String>,

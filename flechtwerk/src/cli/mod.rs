@@ -16,11 +16,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use self::args::Cli;
+use self::args::{Cli, Command};
 use self::asked::{Asked, Format};
 use self::handover::KafkaBackend;
 pub(crate) use self::handover::{Backend, Connected, Launch, LaunchStage};
 use self::output::{Output, count};
+use self::signals::Signals;
 use crate::Pipeline;
 use crate::chosen::{infos, loops};
 use crate::naming::list;
@@ -42,7 +43,8 @@ pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     let terminal = output::terminal();
     let colour = terminal && output::colourful(&environment);
-    let call = Call { arguments: std::env::args_os().collect(), environment, width: None };
+    let call =
+        Call { arguments: std::env::args_os().collect(), environment, width: None, signals: Signals::listen };
     let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
     ExitCode::from(main_with(
         pipeline,
@@ -58,6 +60,8 @@ struct Call {
     environment: Vec<(OsString, OsString)>,
     /// Columns of the help; by default the terminal's.
     width: Option<usize>,
+    /// Begins to listen to signals.
+    signals: fn() -> Signals,
 }
 
 /// The whole of it, with everything from outside handed in.
@@ -73,6 +77,11 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, output),
+    };
+    // Before anything else is done. Commands that end by themselves are ended by a signal as any program is.
+    let signals = match &cli.command {
+        None | Some(Command::Run(_)) => (call.signals)(),
+        Some(_) => Signals::default(),
     };
     let program = Program { name: program, flags: cli.repeated(), stages: cli.stages() };
     let given = Given { flags: cli.flags(), environment: call.environment, config: cli.config().cloned() };
@@ -91,7 +100,7 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         return REFUSED;
     }
     let (settings, warnings) = (read.settings, read.warnings);
-    Session { pipeline, program, settings, stages, warnings, backend }.perform(asked, output)
+    Session { pipeline, program, settings, stages, warnings, backend, signals }.perform(asked, output)
 }
 
 /// The grammar, with the pipeline's name and stages in it.
@@ -133,6 +142,7 @@ struct Session<'a> {
     stages: Vec<Chosen>,
     warnings: Vec<String>,
     backend: &'a dyn Backend,
+    signals: Signals,
 }
 
 /// An answer to print, or what kept from it.
@@ -220,7 +230,12 @@ impl Session<'_> {
         let restores = Restores::new(output.terminal && self.settings.log_format == LogFormat::Text);
         logging::start(&self.settings, "info", output.colour, Some(&restores));
         self.warn();
-        let (launch, connected) = match self.prepare(restores) {
+        let prepared = self.prepare(restores);
+        if self.signals.asked() {
+            tracing::info!(pipeline = self.pipeline.name, "stopped before it had started");
+            return CLEAN;
+        }
+        let (launch, connected) = match prepared {
             Ok(ready) => ready,
             Err(problems) => {
                 let heading = self.heading(problems.len());
@@ -263,7 +278,8 @@ impl Session<'_> {
         let ready = check(&self.stages, &self.settings, cluster, &self.program)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
-        Ok((Launch { settings: self.settings.clone(), stages, health, restores }, connected))
+        let (settings, signals) = (self.settings.clone(), self.signals.clone());
+        Ok((Launch { settings, stages, health, restores, signals }, connected))
     }
 
     fn launch(&self, ready: ReadyStage) -> Option<LaunchStage> {

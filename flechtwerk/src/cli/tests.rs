@@ -68,7 +68,12 @@ fn call_with(backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> E
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
-    let status = main_with(&DEMO, Call { arguments, environment, width: Some(100) }, backend, &mut output);
+    let status = main_with(
+        &DEMO,
+        Call { arguments, environment, width: Some(100), signals: Signals::default },
+        backend,
+        &mut output,
+    );
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct Settings {
     pub(crate) heartbeat_interval: Duration,
     /// The cluster aborts a transaction that is open for so long. Default 15 s.
     pub(crate) transaction_timeout: Duration,
-    /// Longest time for a clean stop. Default 30 s.
+    /// Longest time for the tasks at a clean stop. Default 30 s.
     pub(crate) shutdown_timeout: Duration,
     /// Where `/metrics`, `/live` and `/ready` are served, `host:port`. Default: nowhere.
     pub(crate) metrics_listen: Option<String>,

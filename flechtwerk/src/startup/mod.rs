@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use crate::report::{Problem, Program};
-pub(crate) use ask::{Asker, committed_of};
+pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_topic};
 pub(crate) use structure::{Seen, roles, structure};
 

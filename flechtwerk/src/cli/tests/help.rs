@@ -77,7 +77,8 @@ fn short_help() {
                                          needs an --instance-id
               --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb]
               --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
-              --shutdown-timeout <TIME>  Longest time for a clean stop [default: 30s]
+              --shutdown-timeout <TIME>  Longest time for the tasks at a clean stop; leaving takes up to 10s
+                                         more [default: 30s]
 
         Batches:
               --max-poll-records <N>    Most records of a transaction [default: 5000]
