@@ -250,7 +250,7 @@ fn nothing_shows_payloads() {
     let sent = out.sent_records();
     let text = format!("{record:?} {:?} {out:?} {state:?} {sent:?}", record.headers);
     assert!(!text.contains("secret") && !text.contains("4711"), "{text}");
-    assert!(text.starts_with("words[0]@0"), "{text}");
+    assert!(text.starts_with("words/0 offset 0"), "{text}");
 }
 
 #[test]

@@ -147,12 +147,7 @@ fn new_offset(to: To, at: &TopicPartition, asker: &Asker<'_>) -> Result<i64, Pro
         To::Beginning => cluster.watermarks(at, left).map(|marks| marks.low),
         To::Time(millis) => cluster.offset_for_time(at, millis, left),
     });
-    offset.map_err(|error| {
-        asker.failed(
-            format!("the offset can't be found: {error}"),
-            format!("`{}` partition {}", at.topic, at.partition),
-        )
-    })
+    offset.map_err(|error| asker.failed(format!("the offset can't be found: {error}"), at.to_string()))
 }
 
 fn perform(plan: &Plan<'_>, replication_factor: Option<i16>, asker: &Asker<'_>) -> Result<(), Problem> {

@@ -155,7 +155,7 @@ pub(super) fn committed(entries: Vec<Entry>) -> Result<Vec<Committed>, BrokerErr
         .into_iter()
         .map(|entry| {
             if entry.code != code::NO_ERROR {
-                let text = format!("committed offset of {}-{}", entry.at.topic, entry.at.partition);
+                let text = format!("committed offset of {}", entry.at);
                 return Err(broker_error(NativeError::new(entry.code, text), ErrorKind::Retriable));
             }
             let offset = (entry.offset >= 0).then_some(entry.offset);

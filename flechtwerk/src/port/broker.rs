@@ -3,13 +3,14 @@
 //! Methods block and are called from threads of their own, never from async code, unless they say otherwise.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 
-/// What may be done about an error (SPEC 6.2).
+/// What may be done about an error (S6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// The same call again.
@@ -52,6 +53,13 @@ pub(crate) struct TopicPartition {
     pub(crate) partition: i32,
 }
 
+/// `words/3`, as all messages write it; a place in it is `words/3 offset 17`.
+impl fmt::Display for TopicPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.topic, self.partition)
+    }
+}
+
 /// An input position to commit, with the stamp as metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OffsetCommit {
@@ -70,7 +78,7 @@ pub(crate) struct Committed {
     pub(crate) metadata: String,
 }
 
-/// What is known of a producer's requests that were sent and never answered (SPEC 3.7).
+/// What is known of a producer's requests that were sent and never answered (S3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unanswered {
     /// TxnOffsetCommit or EndTxn requests sent and lost, ever, on this producer.

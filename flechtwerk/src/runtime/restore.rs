@@ -59,7 +59,7 @@ pub(super) fn restore(
             let taken = queue.take(CHUNK_RECORDS, CHUNK_BYTES, &mut records).map_err(|error| {
                 Unrestored::Failed(Failure::broker(
                     context.info.name,
-                    &format!("read the changelog {}/{}", at.topic, at.partition),
+                    &format!("read the changelog at {at}"),
                     &error,
                 ))
             })?;
@@ -96,12 +96,7 @@ fn change(
     at: &TopicPartition,
     record: RawRecord,
 ) -> Result<ChangelogRecord, Failure> {
-    let place = || {
-        format!(
-            "stage {}: the changelog {}/{} at offset {}",
-            context.info.name, at.topic, at.partition, record.offset
-        )
-    };
+    let place = || format!("stage {}: the changelog at {at} offset {}", context.info.name, record.offset);
     let key = record.key.clone().ok_or_else(|| {
         Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place()))
     })?;

@@ -170,7 +170,7 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
                 .input_partitions(transaction.partition)
                 .iter()
                 .zip(transaction.positions)
-                .map(|(at, offset)| format!("{}/{} before offset {offset}", at.topic, at.partition))
+                .map(|(at, offset)| format!("{at} before offset {offset}"))
                 .collect();
             format!(
                 "stage {stage}: the broker refused a transaction (a changelog record{size} or the input \

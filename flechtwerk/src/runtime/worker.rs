@@ -21,6 +21,8 @@ use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 const SERVE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time limit of one question to the cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
+/// A fence that takes no longer is nothing to speak of: the coordinator is just made, moves, or still ends a transaction.
+const FENCE_QUIET: Duration = Duration::from_secs(10);
 /// Pause before a batch is sent again that was refused because the group moved on.
 const REDO_PAUSE: Duration = Duration::from_millis(20);
 
@@ -180,6 +182,7 @@ impl Thread {
         let warm_up = &context.names.inputs[0];
         let until = Instant::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
+        let mut quiet_until = Instant::now() + FENCE_QUIET;
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(());
@@ -204,6 +207,14 @@ impl Thread {
                             partition = self.partition,
                             "fencing again: {error}"
                         );
+                        if Instant::now() >= quiet_until {
+                            quiet_until = Instant::now() + FENCE_QUIET;
+                            tracing::warn!(
+                                stage = context.info.name,
+                                partition = self.partition,
+                                "the previous owner can't be fenced yet, trying on: {error}"
+                            );
+                        }
                         limit = (limit * 2).min(Duration::from_secs(5));
                         std::thread::sleep(Duration::from_millis(10));
                     }
@@ -255,8 +266,8 @@ impl Thread {
                     stage = context.info.name,
                     topic = %at.topic,
                     partition = self.partition,
-                    "an open transaction of another producer holds the changelog back at offset {} of {}: waiting \
-                     until it is committed, aborted or timed out",
+                    "an open transaction of another producer holds the changelog back at {at} offset {}, before \
+                     its end {}: waiting until it is committed, aborted or timed out",
                     marks.stable,
                     marks.high
                 );

@@ -235,11 +235,10 @@ impl Check<'_> {
                     None => "the changelog that the last commit wrote to is gone".to_owned(),
                 },
                 format!(
-                    "changelog `{}` of stage `{}`, stamp at `{}` partition {}",
+                    "changelog `{}` of stage `{}`, stamp at {}",
                     names.changelog.as_deref().unwrap_or_default(),
                     names.stage,
-                    at.at.topic,
-                    at.at.partition
+                    at.at
                 ),
                 "going on at the committed offsets with empty state would lose what it held",
             ),

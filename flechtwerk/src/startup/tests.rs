@@ -141,7 +141,7 @@ fn a_changelog_that_is_gone_or_another_one() {
         &gone,
         expect![[r#"
         1. the changelog that the last commit wrote to is gone
-           where  changelog `demo-count-changelog` of stage `count`, stamp at `words` partition 2
+           where  changelog `demo-count-changelog` of stage `count`, stamp at words/2
            why    going on at the committed offsets with empty state would lose what it held
            mend   let the state be computed anew from the inputs:
                   demo reset --stage count --execute --namespace n
