@@ -46,6 +46,14 @@ pub(crate) struct BrokerError {
     pub(crate) size: Option<usize>,
 }
 
+impl BrokerError {
+    /// A topic is not known to the broker: it is deleted, or it is new and not every broker knows it yet.
+    pub(crate) fn is_unknown_topic(&self) -> bool {
+        ["UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"]
+            .contains(&self.code.as_str())
+    }
+}
+
 /// A topic's partition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TopicPartition {
@@ -143,6 +151,8 @@ pub(crate) enum GroupEvent {
     Revoked,
     /// The session expired: what was assigned is gone at once.
     Lost,
+    /// A topic of the subscription is not known to the broker. It may be for a moment only.
+    UnknownTopic,
     /// The member can't go on: the client is fatal, or (kind `FencedInstance`) its id was taken.
     Failed(BrokerError),
 }
@@ -156,6 +166,8 @@ pub(crate) trait Group: Send + Sync {
         partitions: &[TopicPartition],
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError>;
+    /// What all members of the group subscribe to, this one included, by who they are.
+    fn subscriptions(&self, limit: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError>;
     /// Opaque: the adapter's own producer reads the metadata from it.
     fn as_any(&self) -> &dyn std::any::Any;
     /// Leaves the group (a static member too, unless `stay`) and stops polling; at most `limit` long.

@@ -18,6 +18,9 @@ mod transaction;
 mod watchdog;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use context::{Changelog, Limits};
 pub(crate) use error::RunError;
 pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};

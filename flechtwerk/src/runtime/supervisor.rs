@@ -193,7 +193,7 @@ fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        for stage in stages.iter() {
+        for stage in stages.iter_mut() {
             stage.tick()?;
         }
     }

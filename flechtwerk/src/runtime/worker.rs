@@ -75,6 +75,7 @@ impl Worker {
             producer: None,
             store: None,
             overran: 0,
+            unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
         std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
@@ -97,6 +98,8 @@ struct Thread {
     store: Option<Arc<dyn Store>>,
     /// Transactions in a row that the broker ended because they took too long.
     overran: u32,
+    /// Since when every transaction has met a topic that a broker does not know.
+    unknown: Option<Instant>,
 }
 
 impl Thread {
@@ -249,8 +252,9 @@ impl Thread {
         let mut said = Instant::now();
         let mut waiting = false;
         loop {
-            let answer = context
-                .retry("read the changelog's end", &self.cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+            let answer = context.retry(&format!("read the end of changelog {at}"), &self.cancel, || {
+                reader.watermarks(&at, ASK_LIMIT)
+            })?;
             let Some(marks) = answer else { return Ok(()) };
             if marks.stable >= marks.high {
                 names::changelog_blocked(context.info.name, self.partition).set(0.0);
@@ -288,9 +292,10 @@ impl Thread {
         let (Some(changelog), Some(reader)) = (&context.changelog, &context.changelogs) else {
             return Ok(());
         };
-        let found = context.retry("read the changelog's id", &self.cancel, || {
-            reader.topic_id(&changelog.topic, ASK_LIMIT)
-        })?;
+        let found =
+            context.retry(&format!("read the id of changelog {}", changelog.topic), &self.cancel, || {
+                reader.topic_id(&changelog.topic, ASK_LIMIT)
+            })?;
         match found {
             Some(id) if id != changelog.id => {
                 let why = Stop::OtherChangelog { named: changelog.id.clone() };
@@ -353,9 +358,10 @@ impl Thread {
     fn read_ranges(&mut self) -> Result<(), Failure> {
         let mut ranges = Vec::with_capacity(self.inputs.len());
         for at in &self.inputs {
-            let answer = self.context.retry("read the offsets of the inputs", &self.cancel, || {
-                self.context.inputs.watermarks(at, ASK_LIMIT)
-            })?;
+            let answer =
+                self.context.retry(&format!("read the offsets of input {at}"), &self.cancel, || {
+                    self.context.inputs.watermarks(at, ASK_LIMIT)
+                })?;
             let Some(marks) = answer else { return Ok(()) };
             ranges.push(InputRange { low: marks.low, stable: marks.stable, high: marks.high });
         }
@@ -387,7 +393,8 @@ impl Thread {
             stamp,
         };
         let began = Instant::now();
-        let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
+        let outcome =
+            transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         self.check_duration(&outcome, began.elapsed(), batch.records)?;
         match &outcome {
             Outcome::Committed { suspect } => {

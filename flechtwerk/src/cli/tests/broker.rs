@@ -94,7 +94,12 @@ fn call(line: &str, environment: &[(&str, &str)]) -> Ended {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
     let backend = KafkaBackend { pipeline: "demo" };
-    let status = main_with(&DEMO, Call { arguments, environment, width: Some(100) }, &backend, &mut output);
+    let status = main_with(
+        &DEMO,
+        Call { arguments, environment, width: Some(100), signals: Signals::default },
+        &backend,
+        &mut output,
+    );
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
