@@ -8,6 +8,7 @@ mod context;
 mod error;
 mod lag;
 mod messages;
+mod patience;
 mod reading;
 mod restore;
 mod rounds;

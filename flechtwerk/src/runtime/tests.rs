@@ -38,6 +38,8 @@ enum Commit {
     TooLong,
     /// An output topic is not known.
     Unknown,
+    /// It is not done, however often it is asked for.
+    Late,
 }
 
 type Events = Arc<dyn Fn(GroupEvent) + Send + Sync>;
@@ -53,6 +55,8 @@ struct Inside {
     fine: usize,
     /// Questions about topics that are yet to be answered by a broker that does not know them.
     unknown: usize,
+    /// A topic that no broker knows.
+    gone: Option<&'static str>,
     asked: usize,
 }
 
@@ -149,7 +153,10 @@ impl Reader for World {
         self.known(Watermarks { low: 0, stable: end, high: end })
     }
 
-    fn topic_id(&self, _: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
+    fn topic_id(&self, topic: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
+        if self.with(|inside| inside.gone == Some(&**topic)) {
+            return Err(error(ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART"));
+        }
         self.known("id".to_owned())
     }
 
@@ -249,6 +256,7 @@ impl Producer for Sender {
                 std::thread::sleep(TRANSACTION_TIMEOUT);
                 Err(error(ErrorKind::Fenced, "INVALID_PRODUCER_EPOCH"))
             }
+            Commit::Late => Err(error(ErrorKind::TimedOut, "_TIMED_OUT")),
             Commit::Unknown => {
                 let text = "topic `alerts` does not exist".to_owned();
                 Err(BrokerError { text, ..error(ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART") })
@@ -421,6 +429,15 @@ fn topics_that_are_deleted_stop_the_process_naming_them() {
     for part in ["stage enrich", "`alerts` does not exist", "--broker-timeout (50ms)", "deleted it"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // Before the client finds out by itself.
+    let text = start(&world(&[Commit::Late], 0), &ENRICHES, limit).failure();
+    for part in ["could not be sent within --broker-timeout (50ms), twice", "have a leader"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let late = world(&[Commit::Late], 0);
+    late.with(|inside| inside.gone = Some("alerts"));
+    let text = start(&late, &ENRICHES, limit).failure();
+    assert!(text.contains("twice: ") && text.contains("`alerts` was there"), "{text}");
     let text = start(&world(&[Commit::Fine], usize::MAX), &COUNTS, limit).failure();
     for part in ["stage count", "changelog demo-count-changelog/0", "deleted it"] {
         assert!(text.contains(part), "{part}: {text}");

@@ -11,6 +11,7 @@ use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
 use super::messages;
+use super::patience::Patience;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
@@ -74,7 +75,7 @@ impl Worker {
             reports,
             producer: None,
             store: None,
-            overran: 0,
+            patience: Patience::default(),
             unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
@@ -96,8 +97,8 @@ struct Thread {
     reports: UnboundedSender<Report>,
     producer: Option<Box<dyn Producer>>,
     store: Option<Arc<dyn Store>>,
-    /// Transactions in a row that the broker ended because they took too long.
-    overran: u32,
+    /// How often in a row transactions took too long.
+    patience: Patience,
     /// Since when every transaction has met a topic that a broker does not know.
     unknown: Option<Instant>,
 }
@@ -395,10 +396,12 @@ impl Thread {
         let began = Instant::now();
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
-        self.check_duration(&outcome, began.elapsed(), batch.records)?;
+        let took = began.elapsed();
+        self.patience.check_duration(&self.context, &outcome, took, batch.records)?;
+        self.patience.check_lateness(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {
-                names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
+                names::commit_seconds(stage, partition).record(took.as_secs_f64());
                 names::commits(stage, partition).increment(1);
                 if *suspect {
                     names::suspects(stage, partition).increment(1);
@@ -427,26 +430,6 @@ impl Thread {
         }
         self.report(Event::Sent { id: batch.id, outcome });
         Ok(())
-    }
-
-    /// A full batch must fit into the transaction time-out, or it would be sent and refused for ever (S6.2). One
-    /// that took too long may have been stopped with its process; two in a row were not.
-    fn check_duration(&mut self, outcome: &Outcome, took: Duration, records: usize) -> Result<(), Failure> {
-        let limits = self.context.limits;
-        let fenced =
-            matches!(outcome, Outcome::Dead { fenced: true, .. } | Outcome::Unknown { fenced: true, .. });
-        self.overran = if fenced && took >= limits.transaction_timeout { self.overran + 1 } else { 0 };
-        if self.overran < 2 {
-            return Ok(());
-        }
-        Err(Failure::new(format!(
-            "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \
-             the broker ended it; raise --transaction-timeout, or lower --max-poll-records ({})",
-            self.context.info.name,
-            humantime::format_duration(Duration::from_millis(took.as_millis() as u64)),
-            humantime::format_duration(limits.transaction_timeout),
-            limits.max_poll_records
-        )))
     }
 
     /// The local store is written only now that the commit is known to have succeeded (S3.4).

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::handover::KafkaBackend;
 use crate::cli::output::Output;
+use crate::cli::signals::Signals;
 use crate::cli::{CLEAN, Call, REFUSED, main_with};
 use crate::kafka::{ClientSettings, Kafka};
 use crate::port::{Cluster, NewTopic, OffsetCommit, Stability, TopicDescription, TopicPartition};
