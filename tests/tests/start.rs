@@ -125,6 +125,9 @@ fn committed_offsets_that_are_not_stable_yet_are_asked_for_again() {
     pending.send_offsets_to_transaction(&offsets, &metadata, LIMIT).expect("send offsets");
     assert_eq!(owner.terminate(STOP), 0);
     other.wait_for_log("asking again: read the committed offsets");
+    // A wait that gets long is told to everybody, with what to do about it.
+    other.wait_for_log("still can't read the committed offsets of partition 0");
+    assert!(other.log().contains("kafka-transactions.sh find-hanging"), "{}", other.log());
     assert_eq!(other.log().matches("task is running").count(), before, "{}", other.log());
     pending.commit_transaction(LIMIT).expect("commit");
     // It begins where the group is now, and not where it was when it was asked first.

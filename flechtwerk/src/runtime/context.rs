@@ -12,6 +12,9 @@ use crate::glue::{AnyStage, Env, StageInfo};
 use crate::naming::StageNames;
 use crate::port::{BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition};
 
+/// A call that is repeated for longer says so, each time this has passed.
+const STILL_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The limits a task works by; see the settings of the same names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -69,7 +72,9 @@ impl StageContext {
         cancel: &Cancel,
         mut call: impl FnMut() -> Result<T, BrokerError>,
     ) -> Result<Option<T>, Failure> {
-        let until = Instant::now() + self.limits.broker_timeout;
+        let begin = Instant::now();
+        let until = begin + self.limits.broker_timeout;
+        let mut said = begin;
         let result = (|| call())
             .retry(
                 ExponentialBuilder::default()
@@ -82,7 +87,14 @@ impl StageContext {
                 let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
                 (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
             })
-            .notify(|error, _| tracing::debug!(stage = self.info.name, %error, "asking again: {what}"))
+            .notify(|error, _| {
+                tracing::debug!(stage = self.info.name, %error, "asking again: {what}");
+                if said.elapsed() >= STILL_INTERVAL {
+                    said = Instant::now();
+                    let waited = begin.elapsed().as_secs();
+                    tracing::warn!(stage = self.info.name, %error, "still can't {what} after {waited} s; asking again");
+                }
+            })
             .call();
         match result {
             Ok(value) => Ok(Some(value)),

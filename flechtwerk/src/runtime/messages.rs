@@ -71,6 +71,20 @@ pub(super) fn record_failure(
     })
 }
 
+/// What to do about a transaction that its coordinator has forgotten.
+pub(super) const HANGING: &str =
+    "; one that outlives its time-out hangs, see `kafka-transactions.sh find-hanging`";
+
+/// The question for the committed offsets of a task. An answer that does not come is mostly held back by a transaction
+/// of the task's previous owner: the client asks again by itself, and its error does not say so.
+pub(super) fn committed_offsets(context: &StageContext, partition: i32) -> String {
+    let group = &context.names.application_id;
+    format!(
+        "read the committed offsets of partition {partition} in group {group} (an open transaction on them holds the \
+         answer back{HANGING})"
+    )
+}
+
 /// A state folder that can't be used at all.
 pub(super) fn store_failure(stage: &str, error: &StoreError) -> Failure {
     let mend = match error.in_use {

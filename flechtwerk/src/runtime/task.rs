@@ -233,6 +233,7 @@ impl Task {
 
     fn carry_out(&mut self, commands: Vec<Command>) {
         for command in commands {
+            tracing::debug!(stage = self.context.info.name, partition = self.partition, ?command, "next");
             match command {
                 Command::Wait => {
                     self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)

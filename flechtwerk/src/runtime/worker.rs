@@ -233,9 +233,10 @@ impl Thread {
     }
 
     fn read_offsets(&mut self) -> Result<(), Failure> {
-        let answer = self.context.retry("read the committed offsets", &self.cancel, || {
-            self.context.group.committed(&self.inputs, ASK_LIMIT)
-        })?;
+        let what = messages::committed_offsets(&self.context, self.partition);
+        let answer = self
+            .context
+            .retry(&what, &self.cancel, || self.context.group.committed(&self.inputs, ASK_LIMIT))?;
         if let Some(committed) = answer {
             let committed = committed
                 .into_iter()
@@ -272,9 +273,10 @@ impl Thread {
                     topic = %at.topic,
                     partition = self.partition,
                     "an open transaction of another producer holds the changelog back at {at} offset {}, before \
-                     its end {}: waiting until it is committed, aborted or timed out",
+                     its end {}: waiting until it is committed, aborted or timed out{}",
                     marks.stable,
-                    marks.high
+                    marks.high,
+                    messages::HANGING
                 );
             }
             self.serve();
