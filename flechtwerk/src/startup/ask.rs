@@ -145,8 +145,9 @@ pub(crate) fn committed_of(
     asker.committed(names.group(), &all, which)
 }
 
+/// A topic that is asked about was described before, so a broker that does not know it yet will.
 fn may_be_repeated(error: &BrokerError) -> bool {
-    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
+    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut) || error.is_unknown_topic()
 }
 
 /// The same call again while that may help, at most `limit` long; each call gets its time limit.

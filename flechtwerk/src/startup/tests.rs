@@ -303,12 +303,17 @@ fn stages_are_chosen_by_name() {
 
 #[test]
 fn a_retriable_answer_is_asked_for_again() {
-    let mut answers = vec![Ok(3), Err(ErrorKind::TimedOut), Err(ErrorKind::Retriable)];
+    let mut answers = vec![
+        Ok(3),
+        Err((ErrorKind::TimedOut, "")),
+        Err((ErrorKind::Retriable, "")),
+        Err((ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART")),
+    ];
     let asked = ask::repeat(Duration::from_secs(60), |_| {
         let answer = answers.pop().unwrap();
-        answer.map_err(|kind| crate::port::BrokerError {
+        answer.map_err(|(kind, code)| crate::port::BrokerError {
             kind,
-            code: String::new(),
+            code: code.to_owned(),
             text: String::new(),
             output: None,
             size: None,
