@@ -202,6 +202,13 @@ fn an_input_can_be_made_in_a_test() {
     assert!(state.is_none());
 }
 
+/// The program is made with and without the feature `kafka`.
+mod program {
+    flechtwerk::main!(super::ALL);
+
+    const _: fn() -> std::process::ExitCode = main;
+}
+
 #[test]
 fn a_pipeline_knows_its_stages() {
     let names: Vec<_> = ALL.stages.iter().map(|stage| stage.info().name).collect();
