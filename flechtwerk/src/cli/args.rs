@@ -56,6 +56,8 @@ pub(super) struct Cli {
     cluster: ClusterArgs,
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    dev: DevArgs,
 }
 
 /// What to do. Values are text here as well, so that a wrong one is told together with all other mistakes.
@@ -63,7 +65,7 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Runs the stages until SIGTERM or SIGINT (the default)
     #[command(after_help = SETTINGS_HELP)]
-    Run(WholeArgs),
+    Run(StartArgs),
     /// Makes the startup checks and lists every problem with its mend; changes nothing
     ///
     /// Looks at settings, names, topics, changelogs and committed offsets, but reads no record. Whether the state in a
@@ -89,7 +91,28 @@ pub(super) enum TopicsCommand {
     Create(CreateArgs),
 }
 
-/// `run` and `check`
+/// `run`
+#[derive(Debug, Args)]
+pub(super) struct StartArgs {
+    #[command(flatten)]
+    whole: WholeArgs,
+    #[command(flatten)]
+    dev: DevArgs,
+}
+
+/// The development broker of `run`.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct DevArgs {
+    /// Runs on a development broker inside this process, with all topics created; state in memory, unless --store says
+    /// otherwise. Everything is gone at the end. Never for production
+    #[arg(long, help_heading = "Development")]
+    pub(super) dev: bool,
+    /// Partitions of the topics that --dev creates [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Development")]
+    pub(super) dev_partitions: Option<String>,
+}
+
+/// `check`, and most of `run`
 #[derive(Debug, Args)]
 pub(super) struct WholeArgs {
     #[command(flatten)]
@@ -294,10 +317,20 @@ impl Cli {
         if let Some(cluster) = self.command.as_ref().map(Command::cluster) {
             merge(&mut flags, named(cluster));
         }
-        if let Some(Command::Run(whole) | Command::Check(whole)) = &self.command {
+        if let Some(whole) = self.command.as_ref().and_then(Command::whole) {
             merge(&mut flags, named(&whole.run));
         }
         flags
+    }
+
+    /// The development broker, said before or after the subcommand.
+    pub(super) fn dev(&self) -> DevArgs {
+        let after = match &self.command {
+            Some(Command::Run(args)) => args.dev.clone(),
+            _ => DevArgs::default(),
+        };
+        let dev_partitions = after.dev_partitions.or_else(|| self.dev.dev_partitions.clone());
+        DevArgs { dev: after.dev || self.dev.dev, dev_partitions }
     }
 
     /// The settings file.
@@ -320,9 +353,18 @@ impl Cli {
 }
 
 impl Command {
+    fn whole(&self) -> Option<&WholeArgs> {
+        match self {
+            Command::Run(args) => Some(&args.whole),
+            Command::Check(whole) => Some(whole),
+            _ => None,
+        }
+    }
+
     fn cluster(&self) -> &ClusterArgs {
         match self {
-            Command::Run(whole) | Command::Check(whole) => &whole.cluster,
+            Command::Run(args) => &args.whole.cluster,
+            Command::Check(whole) => &whole.cluster,
             Command::Topology(args) => &args.cluster,
             Command::Topics(TopicsCommand::Create(args)) => &args.cluster,
             Command::Reset(args) => &args.cluster,

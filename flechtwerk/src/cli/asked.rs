@@ -3,14 +3,16 @@
 
 use std::ops::RangeInclusive;
 
-use super::args::{Command, TopicsCommand};
+use super::args::{Cli, Command, DevArgs, TopicsCommand};
+use super::dev::Dev;
 use super::reset::To;
 use crate::startup::Problem;
 
 /// One command and what it needs besides the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    Run,
+    /// With the development broker, where that is wanted.
+    Run(Option<Dev>),
     Check,
     Topology(Format),
     Create(Create),
@@ -43,10 +45,20 @@ pub(super) struct Reset {
 
 impl Asked {
     /// Reads the command; what is wrong is added to the problems, and read as if it had not been said.
-    pub(super) fn read(command: Option<&Command>, problems: &mut Vec<Problem>) -> Asked {
+    pub(super) fn read(cli: &Cli, problems: &mut Vec<Problem>) -> Asked {
         let mut read = Read { problems };
-        match command {
-            None | Some(Command::Run(_)) => Asked::Run,
+        let dev = cli.dev();
+        let runs = matches!(cli.command, None | Some(Command::Run(_)));
+        if !runs && (dev.dev || dev.dev_partitions.is_some()) {
+            read.problems.push(Problem {
+                what: "the development broker lives as long as a run, and this is another command".into(),
+                place: "flag --dev".into(),
+                why: String::new(),
+                mend: "leave it out, or start a broker that stays: flechtwerk-dev-broker".into(),
+            });
+        }
+        match &cli.command {
+            None | Some(Command::Run(_)) => Asked::Run(read.dev(&dev, cli)),
             Some(Command::Check(_)) => Asked::Check,
             Some(Command::Topology(args)) => {
                 let format =
@@ -108,6 +120,31 @@ impl Read<'_> {
     {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
         self.value(flag, text, &allowed, |text| text.parse().ok().filter(|number| range.contains(number)))
+    }
+
+    fn dev(&mut self, args: &DevArgs, cli: &Cli) -> Option<Dev> {
+        let partitions = self.number("dev-partitions", args.dev_partitions.as_deref(), 1..=1000);
+        if !args.dev {
+            if args.dev_partitions.is_some() {
+                self.problems.push(Problem {
+                    what: "there is no development broker to create topics on".into(),
+                    place: "flag --dev-partitions".into(),
+                    why: String::new(),
+                    mend: "add --dev, or use `topics create --partitions N` for another cluster".into(),
+                });
+            }
+            return None;
+        }
+        if cli.flags().contains_key("bootstrap_servers") {
+            self.problems.push(Problem {
+                what: "two clusters are named: the one at --bootstrap-servers, and the development broker"
+                    .into(),
+                place: "flags --dev and --bootstrap-servers".into(),
+                why: String::new(),
+                mend: "leave out one of them".into(),
+            });
+        }
+        Some(Dev { partitions: partitions.unwrap_or(Dev::PARTITIONS) })
     }
 
     fn replicas(&mut self, text: Option<&str>) -> Option<i16> {

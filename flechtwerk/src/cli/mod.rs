@@ -5,6 +5,7 @@
 
 mod args;
 mod asked;
+mod dev;
 mod handover;
 mod output;
 mod reset;
@@ -86,7 +87,7 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
     let program = Program { name: program, flags: cli.repeated(), stages: cli.stages() };
     let given = Given { flags: cli.flags(), environment: call.environment, config: cli.config().cloned() };
     let (read, mut problems) = read(&given);
-    let asked = Asked::read(cli.command.as_ref(), &mut problems);
+    let asked = Asked::read(&cli, &mut problems);
     let stages = match choose(pipeline.name, &infos(pipeline.stages), &read.settings) {
         Ok(stages) => stages,
         Err(more) => {
@@ -99,8 +100,29 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         output.problems(&format!("{} with the settings", count(problems.len(), "problem")), &problems);
         return REFUSED;
     }
-    let (settings, warnings) = (read.settings, read.warnings);
-    Session { pipeline, program, settings, stages, warnings, backend, signals }.perform(asked, output)
+    let (mut settings, warnings) = (read.settings, read.warnings);
+    let dev = match asked {
+        Asked::Run(Some(dev)) => Some(dev::start(dev, &stages, &mut settings, read.store_given)),
+        _ => None,
+    };
+    let dev = match dev.transpose() {
+        Ok(dev) => dev,
+        Err(problem) => {
+            output.problems("1 problem with the development broker", &[problem]);
+            return REFUSED;
+        }
+    };
+    if let Some(broker) = &dev {
+        output.complain(&format!(
+            "development broker at {}: for development only, everything in it is gone at the end\n",
+            broker.address
+        ));
+    }
+    let session = Session { pipeline, program, settings, stages, warnings, backend, signals };
+    let status = session.perform(asked, output);
+    // Only now: the pipeline leaves its groups first.
+    drop(dev);
+    status
 }
 
 /// The grammar, with the pipeline's name and stages in it.
@@ -151,7 +173,7 @@ type Answer = Result<String, Vec<Problem>>;
 impl Session<'_> {
     fn perform(self, asked: Asked, output: &mut Output<'_>) -> u8 {
         let answer = match asked {
-            Asked::Run => return self.run(output),
+            Asked::Run(_) => return self.run(output),
             Asked::Topology(format) => Ok(self.topology(format)),
             other => {
                 logging::start(&self.settings, "warn", output.colour, None);
@@ -222,7 +244,7 @@ impl Session<'_> {
             }
             Asked::Create(args) => topics::create(args, &self.stages, &self.settings, &asker, &self.program),
             Asked::Reset(args) => reset::reset(args, &self.stages, &asker, &self.program),
-            Asked::Run | Asked::Topology(_) => Ok(String::new()),
+            Asked::Run(_) | Asked::Topology(_) => Ok(String::new()),
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
     /// Everything that names are made of was read.
     pub(crate) names_known: bool,
+    /// Somebody said where state is kept.
+    pub(crate) store_given: bool,
 }
 
 /// Reads, checks and completes the settings; with everything that is wrong with them.
@@ -32,7 +34,8 @@ pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
     let mut reader = Reader { names_known: problems.is_empty(), figment, layers, problems };
     let settings = reader.settings();
     validate::check(&settings, &reader.given(), &mut reader.problems);
-    (Loaded { settings, warnings, names_known: reader.names_known }, reader.problems)
+    let store_given = reader.source("store") != Source::Default;
+    (Loaded { settings, warnings, names_known: reader.names_known, store_given }, reader.problems)
 }
 
 struct Reader {

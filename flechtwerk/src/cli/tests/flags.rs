@@ -94,3 +94,31 @@ fn a_reset_that_was_cut_short_is_repeated_with_its_own_flags() {
     let command = ended.err.lines().find_map(|line| line.split_once("./demo ")).unwrap().1;
     assert_eq!(command, "reset --stage count --execute --to 1970-01-01T00:00:02.000Z --replication-factor 2");
 }
+
+/// The development broker belongs to a run, and is the cluster.
+#[test]
+fn dev_goes_with_a_run_and_with_no_other_cluster() {
+    let backend = Fake::new(sound());
+    let cases = [
+        ("check --dev", "error: unexpected argument '--dev' found"),
+        ("--dev check", "the development broker lives as long as a run"),
+        ("run --dev-partitions 3", "there is no development broker to create topics on"),
+        ("run --dev --dev-partitions none", "\"none\" is no value for `dev-partitions`"),
+        ("--dev --bootstrap-servers a:1", "two clusters are named"),
+        ("--dev run --bootstrap-servers a:1", "two clusters are named"),
+    ];
+    for (arguments, expected) in cases {
+        let ended = call(&backend, arguments);
+        assert_eq!((ended.status, ended.out.as_str()), (REFUSED, ""), "{arguments}");
+        assert!(ended.err.contains(expected), "{arguments}: {}", ended.err);
+    }
+    assert!(backend.launched.lock().unwrap().is_empty());
+}
+
+#[cfg(not(feature = "dev-broker"))]
+#[test]
+fn dev_needs_its_feature() {
+    let ended = call(&Fake::new(sound()), "run --dev");
+    assert_eq!(ended.status, REFUSED);
+    assert!(ended.err.contains("features = [\"dev-broker\"]"), "{}", ended.err);
+}
