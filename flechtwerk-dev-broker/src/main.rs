@@ -35,6 +35,9 @@ struct Args {
     /// Compact every topic with cleanup.policy=compact so often, such as `30s` or `500ms`
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     compact_every: Option<Duration>,
+    /// The shortest session time-out that a member of a group may ask for (group.min.session.timeout.ms)
+    #[arg(long, value_name = "PERIOD", value_parser = period, default_value = "6s")]
+    min_session_timeout: Duration,
     /// What to log on stderr, such as `info` or `flechtwerk_dev_broker=debug`
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
@@ -109,6 +112,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         .listen(&args.listen)
         .fsync(args.fsync)
         .nodes(args.nodes)
+        .session_timeouts(args.min_session_timeout, Duration::from_secs(1_800))
         .auto_create_topics(args.auto_create_topics);
     if let Some(folder) = args.data_dir {
         builder = builder.data_dir(folder);

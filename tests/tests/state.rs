@@ -182,7 +182,7 @@ fn refused(key: &[u8], value: &[u8]) -> (String, String) {
     let mut instance = case.rig.start();
     assert_eq!(instance.wait(STOP), 1);
     assert_eq!(case.committed("words").expect("committed").0, 1);
-    (format!("the changelog {}/0 at offset {offset}", case.changelog()), instance.log())
+    (format!("the changelog at {}/0 offset {offset}", case.changelog()), instance.log())
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What nobody does on purpose: a changelog made anew behind the back of a running instance.
 
+use std::time::Duration;
+
 use flechtwerk_tests::kafka::Write;
 use flechtwerk_tests::{Case, STOP, Seen, wait_for};
 
@@ -29,4 +31,29 @@ fn a_changelog_made_anew_while_running_loses_no_state_silently() {
     assert!(first.log().contains("made anew") && first.log().contains("`reset`"), "{}", first.log());
     let ones = joined.seen().iter().map(Seen::value_text).filter(|value| value == "1").count();
     assert_eq!(ones, 2, "a count has begun anew");
+}
+
+/// Somebody deletes a topic under the running process: after `--broker-timeout` it stops, and names the topic.
+#[test]
+fn deleted_topics_stop_the_process_naming_them() {
+    for which in ["input", "output", "changelog"] {
+        let case = Case::new(RIG, "tally", 1, &["words", "joined"]).arg("--broker-timeout", "3s");
+        let joined = case.observe("joined");
+        let mut instance = case.start();
+        case.write("words", &[("a", "x")]);
+        joined.wait(1);
+        let topic = match which {
+            "input" => case.topic("words").to_owned(),
+            "output" => case.topic("joined").to_owned(),
+            _ => case.changelog(),
+        };
+        case.kafka.delete_topic(&topic);
+        if which != "input" {
+            case.write("words", &[("a", "x")]);
+        }
+        assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{which}: {}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        assert!(error.contains(&topic) && error.contains("somebody has deleted it"), "{which}: {log}");
+    }
 }

@@ -13,6 +13,12 @@ pub enum AppendError {
     /// The batch is sound, but not one that a producer may send.
     #[error("record batch is not allowed: {0}")]
     InvalidRecord(&'static str),
+    /// Records without a key for a compacted topic.
+    #[error("a compacted topic takes no record without a key")]
+    WithoutKey {
+        /// Their places in the batch, from 0.
+        records: Vec<i32>,
+    },
     /// The batch has a format from before Kafka 0.11.
     #[error("record batch has magic {0}, only 2 is supported")]
     UnsupportedMagic(i8),
@@ -76,7 +82,7 @@ impl AppendError {
     pub fn code(&self) -> i16 {
         match self {
             Self::Corrupt(_) => 2,
-            Self::InvalidRecord(_) | Self::UnsupportedMagic(_) => 87,
+            Self::InvalidRecord(_) | Self::WithoutKey { .. } | Self::UnsupportedMagic(_) => 87,
             Self::TooLarge { .. } => 10,
             Self::InvalidTimestamp { .. } => 32,
             Self::OutOfOrderSequence { .. } => 45,

@@ -71,17 +71,18 @@ fn check_records(
         Compression::Gzip | Compression::Snappy | Compression::Lz4 | Compression::Zstd => None,
     };
     let Some(records) = opened else { return check_timestamp(header.max_timestamp, config, now) };
+    let mut without_key = Vec::new();
     for (expected, record) in (0..).zip(records.iter()) {
         let record = record.map_err(invalid)?;
         if record.offset_delta != expected {
             return Err(AppendError::InvalidRecord("its offsets are not consecutive"));
         }
         if config.compact && record.key.is_none() {
-            return Err(AppendError::InvalidRecord("a compacted topic takes no record without a key"));
+            without_key.push(record.offset_delta);
         }
         check_timestamp(header.timestamp(record.timestamp_delta), config, now)?;
     }
-    Ok(())
+    if without_key.is_empty() { Ok(()) } else { Err(AppendError::WithoutKey { records: without_key }) }
 }
 
 fn check_timestamp(timestamp: i64, config: &LogConfig, now: i64) -> Result<(), AppendError> {

@@ -1,7 +1,9 @@
 //! Produce: record batches into partition logs.
 
 use bytes::Bytes;
-use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use kafka_protocol::messages::produce_response::{
+    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+};
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 
 use super::text::text;
@@ -11,7 +13,7 @@ use crate::broker::state::State;
 use crate::broker::wall;
 use crate::coordinator::{Producer, TopicPartition};
 use crate::fault::Subject;
-use crate::log::Appended;
+use crate::log::{AppendError, Appended};
 
 impl Serve for ProduceRequest {
     type Answer = ProduceResponse;
@@ -55,7 +57,7 @@ impl Serve for ProduceRequest {
                             .with_base_offset(appended.base_offset)
                             .with_log_append_time_ms(appended.log_append_time)
                             .with_log_start_offset(appended.log_start_offset),
-                        Err((error, why)) => {
+                        Err(Refused { error, why, records }) => {
                             tracing::info!(
                                 topic = at.topic,
                                 partition = at.partition,
@@ -63,7 +65,9 @@ impl Serve for ProduceRequest {
                                 code = %error,
                                 "batch refused: {why}"
                             );
-                            failed(data.index, error).with_error_message(Some(text(why)))
+                            failed(data.index, error)
+                                .with_error_message(Some(text(why)))
+                                .with_record_errors(records.into_iter().map(named).collect())
                         }
                     });
                 }
@@ -84,6 +88,18 @@ impl Serve for ProduceRequest {
     }
 }
 
+/// Why a batch was not appended.
+struct Refused {
+    error: ErrorCode,
+    why: String,
+    /// The records that are at fault, by their places in the batch, where that is known.
+    records: Vec<i32>,
+}
+
+fn named(record: i32) -> BatchIndexAndErrorMessage {
+    BatchIndexAndErrorMessage::default().with_batch_index(record).with_batch_index_error_message(None)
+}
+
 fn failed(partition: i32, error: ErrorCode) -> PartitionProduceResponse {
     PartitionProduceResponse::default()
         .with_index(partition)
@@ -99,8 +115,8 @@ fn append(
     at: &TopicPartition,
     transactional_id: Option<&str>,
     records: Option<Bytes>,
-) -> Result<Appended, (ErrorCode, String)> {
-    let refused = |error: ErrorCode| (error, error.to_string());
+) -> Result<Appended, Refused> {
+    let refused = |error: ErrorCode| Refused { error, why: error.to_string(), records: Vec::new() };
     let partition = state.topics.led_by(node, &at.topic, at.partition, -1).map_err(refused)?;
     let records = records.unwrap_or_default();
     if let Some(producer) = transactional_producer(&records) {
@@ -113,10 +129,15 @@ fn append(
             return Err(refused(ErrorCode::new(verified)));
         }
     }
-    let appended = partition
-        .log
-        .append(records, wall())
-        .map_err(|error| (ErrorCode::new(error.code()), error.to_string()))?;
+    let appended = partition.log.append(records, wall()).map_err(|error| {
+        let why = error.to_string();
+        let code = ErrorCode::new(error.code());
+        let records = match error {
+            AppendError::WithoutKey { records } => records,
+            _ => Vec::new(),
+        };
+        Refused { error: code, why, records }
+    })?;
     if !appended.duplicate {
         partition.wake();
     }

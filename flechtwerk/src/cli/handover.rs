@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::signals;
+use super::signals::Signals;
 use crate::glue::AnyStage;
 use crate::kafka::{ClientSettings, Kafka, KafkaClients};
 use crate::naming::StageNames;
@@ -32,6 +32,8 @@ pub(crate) struct Launch {
     pub(crate) health: Health,
     /// Told how restores go.
     pub(crate) restores: Restores,
+    /// Stop it, where somebody listens to them.
+    pub(super) signals: Signals,
 }
 
 /// Connects to a cluster.
@@ -81,8 +83,8 @@ impl Connected for KafkaConnected {
         // Its threads and connections are of no use to a run.
         drop(cluster);
         let clients = KafkaClients { kafka, instance_id: launch.settings.instance_id.clone() };
-        let health = launch.health.clone();
-        crate::runtime::run(plan(launch, clients), |stopper| signals::stop_on_signals(stopper, health))
+        let (health, signals) = (launch.health.clone(), launch.signals.clone());
+        crate::runtime::run(plan(launch, clients), |stopper| signals.hand_to(stopper, health))
     }
 }
 
@@ -127,7 +129,7 @@ fn client_settings(pipeline: &str, settings: &Settings) -> ClientSettings {
 
 /// What the runtime works by.
 fn plan(launch: Launch, clients: KafkaClients) -> Plan {
-    let Launch { settings, stages, health, restores } = launch;
+    let Launch { settings, stages, health, restores, signals: _ } = launch;
     let stages = stages.into_iter().map(|LaunchStage { stage, names, partitions, changelog_id }| {
         // A stage with state and without its changelog would lose the state silently.
         assert_eq!(names.changelog.is_some(), changelog_id.is_some(), "a changelog without an id");

@@ -31,7 +31,7 @@ impl Restores {
             if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3}% {msg}") {
                 bar.set_style(style);
             }
-            bar.set_prefix(format!("restoring {stage}-{partition}"));
+            bar.set_prefix(format!("restoring {stage}/{partition}"));
             bar
         });
         let now = Instant::now();

@@ -64,7 +64,8 @@ impl StageContext {
         self.names.inputs.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
-    /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled.
+    /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled. The checks of
+    /// the start have seen every topic, so one that a broker does not know may be known to it in a moment.
     pub(crate) fn retry<T>(
         &self,
         what: &str,
@@ -83,9 +84,8 @@ impl StageContext {
             )
             .sleep(std::thread::sleep)
             .when(|error: &BrokerError| {
-                matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
-                    && !cancel.is_cancelled()
-                    && Instant::now() < until
+                let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
+                (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
             })
             .notify(|error, _| {
                 tracing::debug!(stage = self.info.name, %error, "asking again: {what}");

@@ -28,7 +28,7 @@ impl Failed {
         };
         let topic = stage.inputs.get(usize::from(record.input)).map_or("?", |topic| topic.name);
         let place = format!(
-            "stage `{}` failed at {topic}[{}]@{}: {what}",
+            "stage `{}` failed at {topic}/{} offset {}: {what}",
             stage.name, record.partition, record.offset
         );
         Failed { place, source: Some(error) }

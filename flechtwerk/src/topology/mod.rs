@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::chosen::{Chosen, loops};
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
-use crate::startup::Chosen;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
 #[derive(Debug, Serialize)]
@@ -21,6 +21,9 @@ pub(crate) struct Topology {
     pipeline: String,
     stages: Vec<Stage>,
     topics: Vec<Topic>,
+    /// What is worth knowing about the whole, such as circles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,6 +72,7 @@ impl Topology {
             pipeline: pipeline.to_owned(),
             stages: stages.iter().map(stage).collect(),
             topics: topics.into_iter().map(topic).collect(),
+            notes: loops(stages),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use expect_test::expect;
 
 use super::*;
-use crate::settings::Settings;
-use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, MERGE};
+use crate::chosen::choose;
+use crate::demo::{AGAIN, COUNT, ENRICH, MERGE};
+use crate::naming::Mapping;
 
 fn topology() -> Topology {
-    let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
-    let settings = Settings { topic, namespace: "prod-".into(), ..Settings::default() };
-    Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &settings).unwrap())
+    let topics = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
+    let mapping = Mapping { namespace: "prod-", topics: &topics };
+    Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &[], mapping).unwrap())
 }
 
 #[test]
@@ -200,4 +200,16 @@ fn type_names_are_escaped_where_they_are_markup() {
     topology.stages[0].state.as_mut().unwrap().type_name = "Window<\"x\">".into();
     assert!(topology.mermaid().contains("Window&lt;&quot;x&quot;&gt;"));
     assert!(topology.dot().contains(r#""Window<\"x\">""#));
+}
+
+#[test]
+fn a_stage_that_writes_its_own_input_is_noted() {
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let topology = Topology::new("demo", &choose("demo", &[&AGAIN], &[], mapping).unwrap());
+    assert!(
+        topology.text().contains("\nnote: stage `again` writes its own input `words`"),
+        "{}",
+        topology.text()
+    );
+    assert!(topology.json().contains("stage `again` writes its own input"), "{}", topology.json());
 }

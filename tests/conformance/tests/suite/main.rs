@@ -27,6 +27,7 @@ mod interleavings;
 mod isolation;
 mod list_offsets;
 mod newer_versions;
+mod nodes;
 mod offsets;
 mod offsets_in_transactions;
 mod produce;
