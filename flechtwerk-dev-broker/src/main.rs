@@ -83,7 +83,7 @@ fn period(text: &str) -> Result<Duration, String> {
     let period = humantime::parse_duration(text)
         .map_err(|error| format!("{text:?} is no period: {error}; write 500ms, 30s or 5m"))?;
     if period.is_zero() {
-        return Err("a period of nothing; leave the option out to compact only on demand".to_owned());
+        return Err("a period of nothing: write 500ms, 30s or 5m".to_owned());
     }
     Ok(period)
 }
