@@ -87,9 +87,9 @@ mod settings;
 mod startup;
 #[cfg(feature = "kafka")]
 mod store;
-mod table;
 #[cfg(feature = "kafka")]
 mod task;
+mod text_table;
 mod topology;
 
 #[doc(hidden)]

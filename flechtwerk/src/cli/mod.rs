@@ -29,7 +29,7 @@ use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
 use crate::settings::{Given, LogFormat, Settings, read};
 use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create};
-use crate::table::table;
+use crate::text_table::table;
 use crate::topology::Topology;
 
 /// Everything went well.

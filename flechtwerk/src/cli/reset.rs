@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::asked::Reset;
 use crate::port::{Committed, OffsetCommit, Stability, TopicDescription, TopicPartition};
 use crate::startup::{Asker, Chosen, Problem, Program, committed_of, make, new_changelog};
-use crate::table::table;
 use crate::task::RESETTING;
+use crate::text_table::table;
 
 /// Where a stage begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::startup::{
     Asker, Chosen, CommittedByStage, Problem, Program, Seen, committed_of, make, new_changelog, new_topic,
     roles, structure,
 };
-use crate::table::table;
+use crate::text_table::table;
 
 /// Creates the missing topics and says what there is now.
 pub(super) fn create(

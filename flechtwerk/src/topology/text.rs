@@ -1,7 +1,7 @@
 //! For people, in a terminal.
 
 use super::{Stage, Topology};
-use crate::table::table;
+use crate::text_table::table;
 
 impl Topology {
     /// Each stage with what it reads, keeps and writes; then the topics.
