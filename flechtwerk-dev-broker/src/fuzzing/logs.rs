@@ -124,8 +124,8 @@ pub(super) fn batch(entropy: &mut Entropy<'_>) -> Vec<u8> {
         last_offset_delta: count - 1,
         base_timestamp: NOW,
         max_timestamp: NOW,
-        producer_id: if idempotent { entropy.below(3) as i64 } else { -1 },
-        producer_epoch: if idempotent { entropy.below(3) as i16 } else { -1 },
+        producer_id: if idempotent { *entropy.pick(&[0, 0, 0, 1, 2]) } else { -1 },
+        producer_epoch: if idempotent { *entropy.pick(&[0, 0, 0, 1, 2]) } else { -1 },
         base_sequence: if idempotent { *entropy.pick(&[0, 0, 0, 1, 2, 3, 4, 8, i32::MAX]) } else { -1 },
         count,
     };

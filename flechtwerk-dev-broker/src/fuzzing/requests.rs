@@ -38,7 +38,7 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
             break;
         }
         let mut frame = speaker.request(entropy);
-        if entropy.percent(30) {
+        if entropy.percent(15) {
             entropy.damage(&mut frame, 4);
         }
         waiting.push(Box::pin(answer(&shared, 1, peer, Bytes::from(frame))));
