@@ -212,3 +212,18 @@ fn requests_are_remembered_without_their_content() {
     assert!(broker.requests().wait_for(PATIENCE, |request| request.api == Api::ApiVersions));
     assert!(!broker.requests().wait_for(Duration::ZERO, |request| request.api == Api::Fetch));
 }
+
+/// A request that was begun is carried out, whether or not anybody waits for its answer.
+#[test]
+fn a_request_with_an_effect_has_it_without_its_client() {
+    let broker = DevBroker::builder().topic(("orders", 1)).start().unwrap();
+    let held = broker.fault().api(Api::Produce).hold();
+    let mut client = Client::connect(broker.address());
+    client.send(9, &produce("orders", 0, batch(b"x"))).unwrap();
+    assert!(held.wait(PATIENCE));
+    drop(client);
+    held.release();
+    let mut reader = Client::connect(broker.address());
+    let answer = reader.call(11, &fetch("orders", 0, 0, PATIENCE.as_millis() as i32));
+    assert_eq!(answer.responses[0].partitions[0].high_watermark, 1);
+}

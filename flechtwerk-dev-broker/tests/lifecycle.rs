@@ -215,6 +215,41 @@ fn a_new_leader_has_a_new_epoch_and_knows_where_the_last_one_ended() {
     assert_eq!(leader(), (second, 1));
 }
 
+/// Clients take metadata with an older leader epoch for outdated, and the partitions in it with it.
+#[test]
+fn a_broker_that_starts_again_has_higher_leader_epochs_than_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || DevBroker::builder().data_dir(folder.path()).nodes(2).start().unwrap();
+    let epochs = |broker: &DevBroker| -> Vec<i32> {
+        let request = MetadataRequest::default().with_topics(None);
+        let answer = Client::connect(broker.address()).call(9, &request);
+        answer.topics[0].partitions.iter().map(|partition| partition.leader_epoch).collect()
+    };
+    let broker = start();
+    broker.create_topic(NewTopic::new("orders", 4).replication(2)).unwrap();
+    assert_eq!(epochs(&broker), [0; 4]);
+    broker.kill();
+    let broker = start();
+    let mut before = epochs(&broker);
+    assert!(before.iter().all(|epoch| *epoch > 0), "{before:?}");
+    for _ in 0..2 {
+        broker.node_down(2).unwrap();
+        broker.node_up(2).unwrap();
+        broker.node_down(1).unwrap();
+        broker.node_up(1).unwrap();
+    }
+    let moved = epochs(&broker);
+    assert!(moved.iter().zip(&before).all(|(moved, before)| moved > before), "{moved:?} after {before:?}");
+    before = moved;
+    broker.kill();
+    let broker = start();
+    let after = epochs(&broker);
+    let highest = before.iter().max().unwrap();
+    assert!(after.iter().all(|epoch| epoch > highest), "{after:?} after {before:?}");
+    broker.create_topic(("another", 1)).unwrap();
+    assert_eq!(epochs(&broker), [0]);
+}
+
 #[test]
 fn only_the_leader_and_the_coordinator_serve() {
     let broker = DevBroker::builder().nodes(2).topic(("orders", 1)).start().unwrap();

@@ -134,14 +134,12 @@ impl DevBroker {
     }
 
     fn set_node(&self, id: i32, up: bool) -> Result<(), BrokerError> {
-        let known = self.shared.with(|state| {
-            let known = state.nodes.set_up(id, up);
-            state.topics.elect(&state.nodes);
-            known
-        });
-        if !known {
-            return Err(BrokerError::UnknownNode { node: id });
-        }
+        self.shared.with(|state| {
+            if !state.nodes.set_up(id, up) {
+                return Err(BrokerError::UnknownNode { node: id });
+            }
+            Ok(state.topics.elect(&state.nodes, &mut state.storage)?)
+        })?;
         tracing::info!(node = id, up, "node switched");
         self.shared.switch_node(id, up);
         Ok(())

@@ -1,17 +1,19 @@
 //! Accepting connections and serving each in a task of its own, one request after the other, as a Kafka broker does.
 
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use super::shared::Shared;
 use super::state::chain;
-use crate::requests::{self, Reply};
-use crate::wire::{FrameError, FrameReader};
+use crate::requests::{self, Peer, Reply};
+use crate::wire::{FrameError, FrameReader, ReadAhead};
 
 /// More connections than this are closed at once.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -85,8 +87,9 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
         tracing::debug!(%peer, %error, "answers may come late");
     }
     let (read, mut write) = stream.into_split();
-    let read = BufReader::with_capacity(READ_BUFFER, read);
+    let read = ReadAhead::new(read, READ_BUFFER);
     let mut frames = FrameReader::new(read, shared.max_frame, shared.frames.clone());
+    let (gone, is_gone) = watch::channel(false);
     loop {
         let frame = match frames.next().await {
             Ok(Some(frame)) => frame,
@@ -101,7 +104,18 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
                 return;
             }
         };
-        match requests::answer(shared, node, peer, frame).await {
+        let answer = requests::answer(shared, node, Peer { address: peer, gone: is_gone.clone() }, frame);
+        let mut answer = pin!(answer);
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered,
+            () = frames.closed() => {
+                // What only waits gives up; what has an effect has it all the same.
+                gone.send_replace(true);
+                answer.await
+            }
+        };
+        match answered {
             Ok(Reply::Frame(answer)) => {
                 // A client that doesn't read keeps its answer in memory.
                 let _share = match shared.frames.take(answer.len()) {

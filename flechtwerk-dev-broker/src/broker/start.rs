@@ -79,7 +79,7 @@ fn restore(settings: Settings, nodes: Nodes) -> Result<State, StartError> {
         None => (Storage::in_memory(new_cluster_id), Vec::new()),
         Some(folder) => Storage::open(folder, StorageOptions { fsync: settings.fsync }, new_cluster_id)?,
     };
-    let mut topics = Topics::restore(&storage, &nodes)?;
+    let mut topics = Topics::restore(&mut storage, &nodes)?;
     for topic in &settings.topics {
         match topics.create(topic, &nodes, &mut storage) {
             Ok(_) => {}

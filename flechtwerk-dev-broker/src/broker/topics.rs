@@ -98,8 +98,9 @@ pub(crate) struct Topics {
 }
 
 impl Topics {
-    /// What the storage kept.
-    pub(crate) fn restore(storage: &Storage, nodes: &Nodes) -> Result<Topics, StorageError> {
+    /// What the storage kept. As after any election, each partition has a leader epoch that it has never had before: clients
+    /// ignore what a broker with an older one says about a leader.
+    pub(crate) fn restore(storage: &mut Storage, nodes: &Nodes) -> Result<Topics, StorageError> {
         let mut topics = Topics::default();
         for meta in storage.topics() {
             let mut configs: TopicConfigs = meta.configs.into_iter().collect();
@@ -108,7 +109,21 @@ impl Topics {
             grow(storage, nodes, &meta.name, &mut topic, meta.partitions)?;
             topics.by_name.insert(meta.name, topic);
         }
+        if !topics.by_name.is_empty() {
+            let epoch = topics.highest_leader_epoch().max(storage.leader_epoch()).saturating_add(1);
+            storage.keep_leader_epoch(epoch)?;
+            topics.partitions_mut().for_each(|partition| partition.log.set_leader_epoch(epoch));
+        }
         Ok(topics)
+    }
+
+    fn partitions_mut(&mut self) -> impl Iterator<Item = &mut Partition> {
+        self.by_name.values_mut().flat_map(|topic| &mut topic.partitions)
+    }
+
+    fn highest_leader_epoch(&self) -> i32 {
+        let partitions = self.by_name.values().flat_map(|topic| &topic.partitions);
+        partitions.map(|partition| partition.log.leader_epoch()).max().unwrap_or_default()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Topic)> {
@@ -284,17 +299,16 @@ impl Topics {
     }
 
     /// Chooses leaders again after a node went down or came up.
-    pub(crate) fn elect(&mut self, nodes: &Nodes) {
-        for topic in self.by_name.values_mut() {
-            topic.partitions.iter_mut().for_each(|partition| partition.elect(nodes));
-        }
+    pub(crate) fn elect(&mut self, nodes: &Nodes, storage: &mut Storage) -> Result<(), StorageError> {
+        // Where an election may lead to.
+        storage.keep_leader_epoch(self.highest_leader_epoch().saturating_add(1))?;
+        self.partitions_mut().for_each(|partition| partition.elect(nodes));
+        Ok(())
     }
 
     /// Forgets producers that have written nothing since then.
     pub(crate) fn expire_producers(&mut self, before: i64) {
-        for topic in self.by_name.values_mut() {
-            topic.partitions.iter_mut().for_each(|partition| partition.log.expire_producers(before));
-        }
+        self.partitions_mut().for_each(|partition| partition.log.expire_producers(before));
     }
 }
 

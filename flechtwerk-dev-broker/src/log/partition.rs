@@ -82,8 +82,8 @@ impl PartitionLog {
         self.config = config;
     }
 
-    /// The epoch that is written into batches from now on; 0 at first. Only ever rises. A restart restores it from the
-    /// batches alone.
+    /// The epoch that is written into batches from now on; 0 at first. Only ever rises. Opening the log finds those that are
+    /// in batches: the others are the caller's to keep.
     pub fn set_leader_epoch(&mut self, epoch: i32) {
         self.state.begin_epoch(epoch, self.state.next_offset);
     }

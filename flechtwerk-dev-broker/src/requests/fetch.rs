@@ -9,7 +9,7 @@ use kafka_protocol::messages::fetch_response::{AbortedTransaction, FetchableTopi
 use kafka_protocol::messages::{FetchRequest, FetchResponse, ProducerId};
 use tokio::sync::Notify;
 
-use super::{Context, Outcome, Serve};
+use super::{Context, GONE, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::state::State;
 use crate::log::Isolation;
@@ -58,6 +58,7 @@ impl Serve for FetchRequest {
             tokio::select! {
                 () = more.notified() => {}
                 () = tokio::time::sleep_until(deadline.into()) => {}
+                () = context.peer.gone() => return Outcome::Close(GONE),
             }
         }
     }

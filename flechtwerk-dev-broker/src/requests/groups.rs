@@ -11,7 +11,7 @@ use kafka_protocol::messages::{
 };
 
 use super::text::{maybe, text};
-use super::{Context, Outcome, Serve};
+use super::{Context, GONE, Outcome, Serve};
 use crate::ErrorCode;
 use crate::coordinator::group::{
     JoinProtocol, JoinRequest, JoinResponse, LeavingMember, SyncRequest, SyncResponse,
@@ -108,7 +108,7 @@ impl Serve for JoinGroupRequest {
             member_id: self.member_id.to_string(),
             instance_id: maybe(self.group_instance_id.as_ref()),
             client_id: context.header.client_id.clone().unwrap_or_default(),
-            client_host: format!("/{}", context.peer.ip()),
+            client_host: format!("/{}", context.peer.address.ip()),
             session_timeout: self.session_timeout_ms,
             rebalance_timeout: if version >= 1 { self.rebalance_timeout_ms } else { -1 },
             protocol_type: self.protocol_type.to_string(),
@@ -134,9 +134,9 @@ impl Serve for JoinGroupRequest {
         });
         match waiting {
             Err(error) => Outcome::Answer(self.refuse(version, error)),
-            Ok(waiting) => match waiting.await {
-                Ok(Answer::Join { response, .. }) => Outcome::Answer(joined(response)),
-                _ => Outcome::Close("the group lost the request"),
+            Ok(waiting) => match context.waited(waiting).await {
+                Some(Answer::Join { response, .. }) => Outcome::Answer(joined(response)),
+                _ => Outcome::Close(GONE),
             },
         }
     }
@@ -194,11 +194,15 @@ impl Serve for SyncGroupRequest {
         });
         match waiting {
             Err(error) => Outcome::Answer(self.refuse(context.version(), error)),
-            Ok(waiting) => match waiting.await {
-                Ok(Answer::Sync { response: SyncResponse { error, assignment, .. }, .. }) => Outcome::Answer(
-                    SyncGroupResponse::default().with_error_code(error.code()).with_assignment(assignment),
-                ),
-                _ => Outcome::Close("the group lost the request"),
+            Ok(waiting) => match context.waited(waiting).await {
+                Some(Answer::Sync { response: SyncResponse { error, assignment, .. }, .. }) => {
+                    Outcome::Answer(
+                        SyncGroupResponse::default()
+                            .with_error_code(error.code())
+                            .with_assignment(assignment),
+                    )
+                }
+                _ => Outcome::Close(GONE),
             },
         }
     }

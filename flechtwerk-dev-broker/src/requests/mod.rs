@@ -26,10 +26,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kafka_protocol::messages as kafka;
 use kafka_protocol::protocol::{Decodable, Encodable};
+use tokio::sync::{oneshot, watch};
 
 use crate::ErrorCode;
 use crate::broker::Shared;
 use crate::broker::state::State;
+use crate::coordinator::Answer;
 use crate::fault::{Action, Request, Subject, When};
 use crate::wire::{Api, Malformed, Parsed, RequestHeader, decode, encode};
 
@@ -76,8 +78,26 @@ pub(crate) struct Context {
     pub(crate) header: RequestHeader,
     /// The node it was sent to.
     pub(crate) node: i32,
-    pub(crate) peer: SocketAddr,
+    pub(crate) peer: Peer,
 }
+
+/// Who sent a request.
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// Whether the connection was closed meanwhile.
+    pub(crate) gone: watch::Receiver<bool>,
+}
+
+impl Peer {
+    /// Returns when nobody is there any more to be answered.
+    pub(crate) async fn gone(&self) {
+        // Without a sender there is no connection.
+        let _ = self.gone.clone().wait_for(|gone| *gone).await;
+    }
+}
+
+/// Why a request that waited is given up.
+const GONE: &str = "the client is gone";
 
 impl Context {
     pub(crate) fn version(&self) -> i16 {
@@ -90,6 +110,15 @@ impl Context {
 
     pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         self.shared.with_logs(work)
+    }
+
+    /// What a coordinator answers in the end; nothing if the client is gone before.
+    async fn waited(&self, waiting: oneshot::Receiver<Answer>) -> Option<Answer> {
+        tokio::select! {
+            biased;
+            answer = waiting => answer.ok(),
+            () = self.peer.gone() => None,
+        }
     }
 
     /// Whether this node coordinates the group or transactional id; if not, the error to answer.
@@ -249,7 +278,7 @@ macro_rules! by_api {
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     node: i32,
-    peer: SocketAddr,
+    peer: Peer,
     frame: Bytes,
 ) -> Result<Reply, Malformed> {
     let (header, body) = match RequestHeader::parse(frame)? {

@@ -3,7 +3,8 @@
 //! With a folder, a broker that was killed and started again is the same broker. The folder holds:
 //! - `lock`, locked while a broker has the folder open
 //! - `version`, the format of the folder
-//! - `topics`, the cluster id and the topics with their ids, partitions and settings; text, rewritten by rename
+//! - `topics`, the cluster id, the highest leader epoch, and the topics with their ids, partitions and settings; text,
+//!   rewritten by rename
 //! - `partitions/TOPIC-ID/PARTITION.log`, the batches of each partition
 //! - `journal`, the records of the coordinators
 
@@ -28,8 +29,9 @@ use self::segment::SegmentFile;
 use self::topics::TopicsFile;
 use crate::log::{LogConfig, PartitionLog};
 
-/// The format of the data folder.
-const VERSION: u32 = 1;
+/// The format of the data folder. Format 1 had no leader epoch in its topics; it is read, and is format 2 from then on.
+const VERSION: u32 = 2;
+const READABLE: [u32; 2] = [1, VERSION];
 
 /// A topic as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,16 @@ impl Storage {
     /// The topics that were put and not removed, by name.
     pub fn topics(&self) -> Vec<TopicMeta> {
         self.topics.topics.values().cloned().collect()
+    }
+
+    /// The highest leader epoch that was kept; no partition has ever had a higher one.
+    pub(crate) fn leader_epoch(&self) -> i32 {
+        self.topics.leader_epoch
+    }
+
+    /// Keeps a leader epoch before a partition gets it. A lower one changes nothing.
+    pub(crate) fn keep_leader_epoch(&mut self, epoch: i32) -> Result<(), StorageError> {
+        self.topics.keep_leader_epoch(epoch)
     }
 
     /// Keeps a new topic, or the changed partitions and settings of a known one.
@@ -189,18 +201,23 @@ fn check_version(folder: &Path) -> Result<(), StorageError> {
     let path = folder.join("version");
     match std::fs::read(&path) {
         Ok(found) if found == format!("{VERSION}\n").as_bytes() => Ok(()),
+        Ok(found) if READABLE.iter().any(|old| found == format!("{old}\n").as_bytes()) => {
+            write_version(&path)
+        }
         Ok(found) => {
             // A version is short; more would be something else, and is not shown.
             let found = String::from_utf8_lossy(found.get(..found.len().min(20)).unwrap_or_default());
             let found = found.trim().escape_default().to_string();
             Err(StorageError::Version { path: folder.to_path_buf(), found, expected: VERSION })
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let version = format!("{VERSION}\n");
-            files::replace(&path, std::iter::once(version.as_bytes()), true).map(|_| ())
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => write_version(&path),
         Err(error) => Err(StorageError::io("read", &path)(error)),
     }
+}
+
+fn write_version(path: &Path) -> Result<(), StorageError> {
+    let version = format!("{VERSION}\n");
+    files::replace(path, std::iter::once(version.as_bytes()), true).map(|_| ())
 }
 
 /// Removes what a broker leaves that is killed while it removes a topic.

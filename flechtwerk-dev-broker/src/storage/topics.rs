@@ -12,20 +12,22 @@ use super::{StorageError, TopicMeta};
 /// Topics by name.
 type Topics = BTreeMap<String, TopicMeta>;
 
-/// The cluster id and the topics.
+/// The cluster id, the highest leader epoch and the topics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TopicsFile {
     /// Nowhere if nothing is kept.
     path: Option<PathBuf>,
     fsync: bool,
     pub(crate) cluster_id: String,
+    /// As high as that of any partition, ever.
+    pub(crate) leader_epoch: i32,
     pub(crate) topics: Topics,
 }
 
 impl TopicsFile {
     /// Topics that are not kept anywhere.
     pub(crate) fn in_memory(cluster_id: String) -> Self {
-        Self { path: None, fsync: false, cluster_id, topics: Topics::new() }
+        Self { path: None, fsync: false, cluster_id, leader_epoch: 0, topics: Topics::new() }
     }
 
     /// Reads the file, or writes a new one with this cluster id.
@@ -39,9 +41,20 @@ impl TopicsFile {
             }
             Err(error) => return Err(StorageError::io("read", &path)(error)),
         };
-        let (cluster_id, topics) = parse(&text)
+        let read = parse(&text)
             .map_err(|(position, reason)| StorageError::damaged(&path, position as u64, reason))?;
-        Ok(Self { path: Some(path), fsync, cluster_id, topics })
+        Ok(Self { path: Some(path), fsync, ..read })
+    }
+
+    /// Keeps a leader epoch, if it is the highest; after an error nothing has changed.
+    pub(crate) fn keep_leader_epoch(&mut self, epoch: i32) -> Result<(), StorageError> {
+        if epoch <= self.leader_epoch {
+            return Ok(());
+        }
+        let changed = Self { leader_epoch: epoch, ..self.clone() };
+        changed.save()?;
+        *self = changed;
+        Ok(())
     }
 
     /// Keeps a topic; after an error nothing has changed.
@@ -71,14 +84,14 @@ impl TopicsFile {
 
     fn save(&self) -> Result<(), StorageError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let text = write(&self.cluster_id, &self.topics);
+        let text = write(self);
         replace(path, std::iter::once(text.as_bytes()), self.fsync).map(|_| ())
     }
 }
 
-fn write(cluster_id: &str, topics: &Topics) -> String {
-    let mut text = format!("cluster {}\n", escape(cluster_id));
-    for topic in topics.values() {
+fn write(file: &TopicsFile) -> String {
+    let mut text = format!("cluster {}\nepoch {}\n", escape(&file.cluster_id), file.leader_epoch);
+    for topic in file.topics.values() {
         // Writing to a String can't fail.
         let _ = writeln!(text, "topic {} {} {}", topic.id, topic.partitions, escape(&topic.name));
         for (name, value) in &topic.configs {
@@ -91,13 +104,14 @@ fn write(cluster_id: &str, topics: &Topics) -> String {
 }
 
 /// The text's content, or where it is wrong.
-fn parse(text: &str) -> Result<(String, Topics), (usize, &'static str)> {
+fn parse(text: &str) -> Result<TopicsFile, (usize, &'static str)> {
     let end = text.rfind("end ").ok_or((text.len(), "the last line is missing"))?;
     let (body, last) = text.split_at_checked(end).ok_or((end, "the last line is missing"))?;
     if last.trim_end() != format!("end {:08x}", crc32c::crc32c(body.as_bytes())) {
         return Err((end, "the CRC is wrong"));
     }
     let mut cluster_id = None;
+    let mut leader_epoch = 0;
     let mut topics = Topics::new();
     let mut current: Option<TopicMeta> = None;
     let mut position = 0;
@@ -107,6 +121,7 @@ fn parse(text: &str) -> Result<(String, Topics), (usize, &'static str)> {
         let (word, rest) = line.trim_end_matches('\n').split_once(' ').ok_or(wrong)?;
         match word {
             "cluster" => cluster_id = Some(unescape(rest).ok_or(wrong)?),
+            "epoch" => leader_epoch = rest.parse().map_err(|_| wrong)?,
             "topic" => {
                 topics.extend(current.take().map(|topic| (topic.name.clone(), topic)));
                 current = Some(parse_topic(rest).ok_or(wrong)?);
@@ -120,7 +135,8 @@ fn parse(text: &str) -> Result<(String, Topics), (usize, &'static str)> {
         }
     }
     topics.extend(current.map(|topic| (topic.name.clone(), topic)));
-    Ok((cluster_id.ok_or((0, "the cluster id is missing"))?, topics))
+    let cluster_id = cluster_id.ok_or((0, "the cluster id is missing"))?;
+    Ok(TopicsFile { leader_epoch, topics, ..TopicsFile::in_memory(cluster_id) })
 }
 
 fn parse_topic(rest: &str) -> Option<TopicMeta> {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::ahead::ReadAhead;
 use super::api::Api;
 
 /// Up to this length a frame's memory is taken at once; beyond, it grows with what has come.
@@ -83,6 +84,13 @@ pub(crate) struct FrameReader<R> {
     from: R,
     limit: usize,
     budget: FrameBudget,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<ReadAhead<R>> {
+    /// Returns when the client has closed the connection; frames that it sends until then are kept.
+    pub(crate) async fn closed(&mut self) {
+        self.from.closed().await;
+    }
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {

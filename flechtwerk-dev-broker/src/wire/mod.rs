@@ -4,6 +4,7 @@
 //! before a message is decoded (the decoders reserve memory by the lengths they find), and whatever is wrong is one error
 //! that closes one connection.
 
+mod ahead;
 mod api;
 mod frame;
 mod header;
@@ -13,6 +14,7 @@ mod shapes;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use ahead::ReadAhead;
 pub use api::Api;
 pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
 pub(crate) use header::{Parsed, RequestHeader};

@@ -59,10 +59,25 @@ impl Client {
         self.raw(&frame)
     }
 
+    /// That of the last request.
+    pub(crate) fn correlation_id(&self) -> i32 {
+        self.correlation_id
+    }
+
+    /// The next answer, which is that of the last request.
     pub(crate) fn answer<R: Request>(&mut self, version: i16) -> io::Result<R::Response> {
+        self.answer_to::<R>(self.correlation_id, version)
+    }
+
+    /// The next answer, which is that of this request.
+    pub(crate) fn answer_to<R: Request>(
+        &mut self,
+        correlation_id: i32,
+        version: i16,
+    ) -> io::Result<R::Response> {
         let mut frame = self.frame()?;
         let header = ResponseHeader::decode(&mut frame, R::Response::header_version(version)).unwrap();
-        assert_eq!(header.correlation_id, self.correlation_id);
+        assert_eq!(header.correlation_id, correlation_id);
         let response = R::Response::decode(&mut frame, version).unwrap();
         assert!(!frame.has_remaining(), "the answer is longer than its fields");
         Ok(response)

@@ -37,11 +37,42 @@ fn a_folder_has_one_broker() {
 fn another_version_is_refused() {
     let folder = TempDir::new().unwrap();
     drop(open(&folder).unwrap());
-    fs::write(folder.path().join("version"), "2\n").unwrap();
+    fs::write(folder.path().join("version"), "3\n").unwrap();
     let error = open(&folder).unwrap_err().to_string();
-    assert!(error.contains("has format 2, this broker reads 1"), "{error}");
+    assert!(error.contains("has format 3, this broker reads 2"), "{error}");
     fs::write(folder.path().join("version"), "").unwrap();
     assert!(matches!(open(&folder), Err(StorageError::Version { .. })));
+}
+
+#[test]
+fn a_folder_of_format_1_becomes_one_of_format_2() {
+    let folder = TempDir::new().unwrap();
+    let mut storage = open(&folder).unwrap();
+    storage.put_topic(topic("a", 1, &[])).unwrap();
+    drop(storage);
+    let version = folder.path().join("version");
+    fs::write(&version, "1\n").unwrap();
+    let path = folder.path().join("topics");
+    let text = fs::read_to_string(&path).unwrap();
+    let body = text.replace("epoch 0\n", "");
+    let body = body.split_once("end ").unwrap().0;
+    fs::write(&path, format!("{body}end {:08x}\n", crc32c::crc32c(body.as_bytes()))).unwrap();
+    let mut storage = open(&folder).unwrap();
+    assert_eq!(storage.topics(), [topic("a", 1, &[])]);
+    assert_eq!(storage.leader_epoch(), 0);
+    storage.keep_leader_epoch(1).unwrap();
+    assert_eq!(fs::read(&version).unwrap(), b"2\n");
+}
+
+#[test]
+fn the_highest_leader_epoch_comes_back() {
+    let folder = TempDir::new().unwrap();
+    let mut storage = open(&folder).unwrap();
+    storage.keep_leader_epoch(7).unwrap();
+    storage.keep_leader_epoch(3).unwrap();
+    storage.put_topic(topic("a", 1, &[])).unwrap();
+    drop(storage);
+    assert_eq!(open(&folder).unwrap().leader_epoch(), 7);
 }
 
 #[test]
