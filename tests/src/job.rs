@@ -35,7 +35,7 @@ pub struct Job {
 /// Inputs and outputs of the stages that jobs are made of.
 fn topics_of(stage: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match stage {
-        "count" => (&["words"], &["counts"]),
+        "count" | "count_aloud" => (&["words"], &["counts"]),
         "obey" | "aloud" => (&["words"], &["joined"]),
         "join" => (&["profiles", "words"], &["joined"]),
         "copy" => (&["raw"], &["copies"]),
