@@ -1,8 +1,6 @@
 //! The runtime on a development broker in the test's own process, where any single request can be broken: one stage,
 //! what it did, and that its results are exact all the same.
 
-use std::sync::Arc;
-
 use flechtwerk_dev_broker::{Api, Builder, DevBroker, Fault, FaultBuilder, Held, NewTopic};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, Producer};
@@ -16,8 +14,8 @@ const STAGE: &str = "count_aloud";
 
 /// A stage on a broker of its own.
 pub struct Trial {
-    /// Where faults are said.
-    pub broker: Arc<DevBroker>,
+    /// There is none only for a moment: [`Trial::restart`].
+    broker: Option<DevBroker>,
     /// The stage and its topics.
     pub job: Job,
     /// How many words each partition has.
@@ -31,7 +29,12 @@ pub struct Trial {
 impl Trial {
     /// One partition on one node. `binary`: `env!("CARGO_BIN_EXE_rig")`.
     pub fn new(binary: &str) -> Trial {
-        Trial::on(DevBroker::builder(), binary, 1, 1)
+        Trial::on(Trial::builder(), binary, 1, 1)
+    }
+
+    /// Settings of a broker.
+    pub fn builder() -> Builder {
+        DevBroker::builder()
     }
 
     /// On another broker, with more partitions, and topics on several nodes.
@@ -48,7 +51,7 @@ impl Trial {
         broker.create_topic(changelog.replication(replication)).expect("a topic");
         let group = kafka.config().set("group.id", job.group()).set("enable.auto.commit", "false").create();
         Trial {
-            broker: Arc::new(broker),
+            broker: Some(broker),
             job,
             written: vec![0; partitions as usize],
             words: kafka.producer(),
@@ -70,6 +73,17 @@ impl Trial {
         instance
     }
 
+    /// Where faults are said.
+    pub fn broker(&self) -> &DevBroker {
+        self.broker.as_ref().expect("a broker")
+    }
+
+    /// Kills the broker and starts it again with these settings, which name its address and its folder.
+    pub fn restart(&mut self, builder: Builder) {
+        self.broker.take().expect("a broker").kill();
+        self.broker = Some(builder.start().expect("a broker"));
+    }
+
     /// The transactional id of a task.
     pub fn transactional_id(&self, partition: i32) -> String {
         format!("{}-{partition}", self.job.group())
@@ -82,18 +96,18 @@ impl Trial {
 
     /// A fault of requests of the first task's producer.
     pub fn producer(&self, api: Api) -> FaultBuilder {
-        self.broker.fault().api(api).transactional_id(self.transactional_id(0))
+        self.broker().fault().api(api).transactional_id(self.transactional_id(0))
     }
 
     /// A fault of requests of any client of the instances, but not of this test.
     pub fn client(&self, api: Api) -> FaultBuilder {
-        self.broker.fault().api(api).client(self.client_id())
+        self.broker().fault().api(api).client(self.client_id())
     }
 
     /// How often the instances have asked for this.
     pub fn asked(&self, api: Api) -> usize {
         let client = self.client_id();
-        self.broker
+        self.broker()
             .requests()
             .count_where(|request| request.api == api && request.client_id.as_deref() == Some(&client))
     }
@@ -119,6 +133,23 @@ impl Trial {
     pub fn process(&mut self, words: usize) -> Stamp {
         self.write(words);
         self.wait_done()
+    }
+
+    /// Starts an instance, has it process words, and stops it. The results are exact.
+    #[track_caller]
+    pub fn process_with_another(&mut self, words: usize) {
+        let mut instance = self.start();
+        self.process(words);
+        self.finish(&mut instance);
+    }
+
+    /// The same, and something goes wrong on the way.
+    #[track_caller]
+    pub fn process_with_fault(&mut self, fault: Fault, what: &str) {
+        eprintln!("with a fault: {what}");
+        self.process_with_another(3);
+        assert!(fault.fired() > 0, "no request came to be broken: {what}");
+        fault.remove();
     }
 
     /// Waits until all words are done; gives the stamp of the first task's last transaction.
@@ -151,7 +182,7 @@ impl Trial {
     /// How often the first task's id was asked for.
     pub fn fences(&self) -> usize {
         let id = self.transactional_id(0);
-        self.broker.requests().count_where(|request| {
+        self.broker().requests().count_where(|request| {
             request.api == Api::InitProducerId && request.transactional_id.as_deref() == Some(&id)
         })
     }

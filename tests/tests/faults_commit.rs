@@ -88,11 +88,11 @@ fn a_commit_that_arrives_in_the_next_transaction() {
     let end = trial.job.kafka.watermarks(&counts, 0, "read_uncommitted").1;
     open.release();
     let after = trial.wait_done();
-    assert_ne!(after.owner, before.owner);
     // The output and one marker. The late commit has left none.
     assert_eq!(trial.job.kafka.watermarks(&counts, 0, "read_uncommitted").1, end + 2);
     trial.assert_computed_once(&instance);
     trial.finish(&mut instance);
+    assert_ne!(after.owner, before.owner);
 }
 
 /// S3.7d: the broker ends a transaction that its time-out has overtaken, and the commit comes afterwards. The task fences,
