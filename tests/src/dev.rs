@@ -61,7 +61,7 @@ impl Trial {
 
     /// Changes how instances are started.
     pub fn with(mut self, change: impl FnOnce(Rig) -> Rig) -> Trial {
-        self.job = self.job.with(change);
+        self.job.rig = change(self.job.rig.clone());
         self
     }
 
@@ -171,7 +171,14 @@ impl Trial {
         (0..).zip(&self.written).for_each(|(partition, _)| {
             list.add_partition(self.job.topic("words"), partition);
         });
-        let committed = self.group.committed_offsets(list, DEADLINE).expect("committed offsets");
+        let committed = match self.group.committed_offsets(list, DEADLINE) {
+            Ok(committed) => committed,
+            // The coordinator may have moved.
+            Err(error) => {
+                eprintln!("asking for committed offsets: {error}");
+                return Vec::new();
+            }
+        };
         let of = |one: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match one.offset() {
             Offset::Offset(offset) => Some((offset, one.metadata().to_owned())),
             _ => None,
@@ -249,4 +256,23 @@ pub fn wait_fired(fault: &Fault, times: u64) {
 #[track_caller]
 pub fn wait_held(held: &Held) {
     assert!(held.wait(DEADLINE), "no request came to be held");
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let Some(broker) = &self.broker else { return };
+        let mut asked = broker.requests().all();
+        asked.retain(|one| {
+            ![Api::Fetch, Api::Heartbeat, Api::ListOffsets, Api::OffsetFetch].contains(&one.api)
+        });
+        eprintln!("--- the last requests:");
+        for one in asked.iter().skip(asked.len().saturating_sub(100)) {
+            let about = one.transactional_id.as_deref().or(one.group_id.as_deref()).unwrap_or_default();
+            let client = one.client_id.as_deref().unwrap_or_default();
+            eprintln!("{:?} node {} {} v{} {about} by {client}", one.at, one.node, one.api, one.version);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use flechtwerk_dev_broker::{Api, ErrorCode, FaultBuilder};
 use flechtwerk_tests::dev::{wait_fired, wait_held};
 use flechtwerk_tests::job::logged;
-use flechtwerk_tests::{Stamp, Trial, wait_for};
+use flechtwerk_tests::{STOP, Stamp, Trial, wait_for};
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
 
@@ -151,7 +151,7 @@ fn positions_of_an_instance_that_was_replaced() {
     let fault = trial.producer(Api::TxnOffsetCommit).answer(ErrorCode::FENCED_INSTANCE_ID);
     trial.write(1);
     wait_fired(&fault, 1);
-    assert_eq!(instance.wait(flechtwerk_tests::STOP), 1, "log:\n{}", instance.log());
+    assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
     let log = instance.log();
     let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
     assert!(error.contains("twin-7") && error.contains("--instance-id"), "the id is named in:\n{log}");
@@ -245,4 +245,25 @@ fn errors_that_pass() {
     }
     trial.assert_computed_once(&instance);
     trial.finish(&mut instance);
+}
+
+/// S6.2a: the group's coordinator is nowhere to be found, for longer than `--broker-timeout`. The process stops, and says why;
+/// the next one goes on.
+#[test]
+fn positions_that_nobody_takes() {
+    let mut trial = Trial::new(RIG).with(|rig| rig.arg("--broker-timeout", "3s"));
+    let mut instance = trial.start();
+    trial.process(3);
+    let refused = trial.producer(Api::TxnOffsetCommit).always().answer(ErrorCode::NOT_COORDINATOR);
+    let group = trial.job.group();
+    let unknown = trial.broker().fault().api(Api::FindCoordinator).group_id(group).client(trial.client_id());
+    let unknown = unknown.always().answer(ErrorCode::COORDINATOR_NOT_AVAILABLE);
+    trial.write(1);
+    wait_fired(&refused, 1);
+    assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
+    assert_eq!(logged(&instance, "\nerror: stage count_aloud: "), 1, "{}", instance.log());
+    assert!(instance.log().contains("--broker-timeout"), "{}", instance.log());
+    refused.remove();
+    unknown.remove();
+    trial.process_with_another(3);
 }
