@@ -73,6 +73,7 @@ impl Worker {
             producer: None,
             store: None,
             overran: 0,
+            unsent: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
         std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
@@ -95,6 +96,8 @@ struct Thread {
     store: Option<Arc<dyn Store>>,
     /// Transactions in a row that the broker ended because they took too long.
     overran: u32,
+    /// Since when no transaction could be sent to its end, on one producer after the other.
+    unsent: Option<Instant>,
 }
 
 impl Thread {
@@ -380,6 +383,7 @@ impl Thread {
         let began = Instant::now();
         let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
         self.check_duration(&outcome, began.elapsed(), batch.records)?;
+        self.check_progress(&outcome)?;
         match &outcome {
             Outcome::Committed { suspect } => {
                 names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
@@ -430,6 +434,26 @@ impl Thread {
             humantime::format_duration(Duration::from_millis(took.as_millis() as u64)),
             humantime::format_duration(limits.transaction_timeout),
             limits.max_poll_records
+        )))
+    }
+
+    /// What is sent again and again, each time on a new producer, ends as any other call does (S6.2).
+    fn check_progress(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        let (Outcome::Dead { fenced: false, error } | Outcome::Unknown { fenced: false, error }) = outcome
+        else {
+            self.unsent = None;
+            return Ok(());
+        };
+        let limit = self.context.limits.broker_timeout;
+        if self.unsent.get_or_insert_with(Instant::now).elapsed() < limit {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "stage {}: could not send a transaction of partition {} within --broker-timeout ({}): {error}; see whether \
+             the brokers are up and can be reached, then start again",
+            self.context.info.name,
+            self.partition,
+            humantime::format_duration(limit)
         )))
     }
 
