@@ -53,7 +53,7 @@ fn positions_that_are_lost_on_their_way() {
     replaces_the_producer(Api::TxnOffsetCommit, FaultBuilder::drop_connection);
 }
 
-/// S3.7b: records that were written and not acknowledged are sent again by the client and not written again. A produce
+/// S3.7a: records that were written and not acknowledged are sent again by the client and not written again. A produce
 /// request of a committed transaction can do no harm any more, and the producer goes on.
 #[test]
 fn records_that_are_written_and_not_answered() {
@@ -266,4 +266,74 @@ fn positions_that_nobody_takes() {
     refused.remove();
     unknown.remove();
     trial.process_with_another(3);
+}
+
+/// S6.2b, S6.2c: errors that leave the client no way but to abort, or none at all. The batch is sent again, or the task starts
+/// anew; nothing of what was answered by the error counts.
+#[test]
+fn errors_that_spoil_the_transaction() {
+    let mut trial = Trial::new(RIG);
+    let mut instance = trial.start();
+    let spoilt = [
+        (Api::Produce, ErrorCode::INVALID_PRODUCER_EPOCH),
+        (Api::Produce, ErrorCode::UNKNOWN_PRODUCER_ID),
+        (Api::AddOffsetsToTxn, ErrorCode::INVALID_PRODUCER_ID_MAPPING),
+        (Api::AddPartitionsToTxn, ErrorCode::INVALID_PRODUCER_ID_MAPPING),
+        (Api::EndTxn, ErrorCode::INVALID_PRODUCER_ID_MAPPING),
+        (Api::AddOffsetsToTxn, ErrorCode::INVALID_TXN_STATE),
+        (Api::AddPartitionsToTxn, ErrorCode::INVALID_TXN_STATE),
+        (Api::EndTxn, ErrorCode::INVALID_TXN_STATE),
+    ];
+    for (api, error) in spoilt {
+        let [before, of_it, _] = broken(&mut trial, |trial| trial.producer(api).answer(error));
+        assert_eq!(of_it.counter, before.counter + 1, "{api} {error:?}");
+    }
+    trial.finish(&mut instance);
+}
+
+/// A trial whose records expire before its transactions do.
+fn impatient() -> Trial {
+    Trial::new(RIG).with(|rig| rig.arg("-X", "message.timeout.ms=2000").arg("-X", "socket.timeout.ms=1000"))
+}
+
+/// S6.2b: records could not be delivered in time. The transaction is aborted, and the task starts anew.
+#[test]
+fn records_that_expire() {
+    let mut trial = impatient();
+    let mut instance = trial.start();
+    let before = trial.process(3);
+    let refused = trial.producer(Api::Produce).always().answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    trial.write(1);
+    wait_fired(&refused, 1);
+    instance.wait_for_log("starts anew");
+    refused.remove();
+    assert_eq!(trial.wait_done().counter, before.counter + 1, "nothing was committed in between");
+    trial.process(3);
+    assert!(trial.calls(&[&instance])[3] > 1, "it is computed again; log:\n{}", instance.log());
+    trial.finish(&mut instance);
+}
+
+/// S3.7a: records of an aborted transaction arrive when the next one is open. None of them gets into it.
+#[test]
+fn records_that_arrive_in_the_next_transaction() {
+    let mut trial = impatient();
+    let mut instance = trial.start();
+    let before = trial.process(3);
+    let late = trial.producer(Api::Produce).hold();
+    let refused = trial.producer(Api::Produce).always().answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    trial.write(1);
+    wait_held(&late);
+    instance.wait_for_log("starts anew");
+    refused.remove();
+    let open = trial.producer(Api::EndTxn).hold();
+    wait_held(&open);
+    late.release();
+    // What was released is served before this is answered.
+    trial.job.kafka.watermarks(trial.job.topic("counts"), 0, "read_uncommitted");
+    open.release();
+    let of_it = trial.wait_done();
+    trial.process(3);
+    trial.finish(&mut instance);
+    assert_eq!(of_it.counter, before.counter + 1, "nothing was committed in between");
+    assert_ne!(of_it.owner, before.owner);
 }
