@@ -123,6 +123,11 @@ impl Kafka {
     /// Number of partitions, 0 where there is no such topic.
     pub fn partitions(&self, topic: &str) -> i32 {
         let client: BaseConsumer = self.config().create().expect("a client");
+        self.partitions_by(&client, topic)
+    }
+
+    /// The same, asked by this client.
+    pub fn partitions_by(&self, client: &BaseConsumer, topic: &str) -> i32 {
         let metadata = client.fetch_metadata(None, REQUEST).expect("metadata");
         metadata
             .topics()
@@ -172,6 +177,8 @@ impl Kafka {
             .set("isolation.level", isolation)
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true")
+            // The end of a partition is seen only after this.
+            .set("fetch.wait.max.ms", "50")
             .create()
             .expect("a consumer")
     }

@@ -185,5 +185,5 @@ flechtwerk::pipeline!(
     count, obey, join, join_by_time, copy, tail, count_letters, place_output,
     stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
     stages_state::turn, stages_state::describe, stages_state::named,
-    stages_operations::aloud,
+    stages_operations::aloud, stages_operations::count_aloud,
 ]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flechtwerk::prelude::*;
 
-use crate::pipeline::{Joined, Words};
+use crate::pipeline::{Count, Counts, Joined, Words, count};
 
 /// Says in the log that it has begun with a record: `seen VALUE`. Then it does what the value says: `hang` waits for
 /// ever, `block` keeps its thread for ever, `big:BYTES` sends a value of that size, everything else is copied.
@@ -22,4 +22,15 @@ pub async fn aloud(word: Record<Words>, out: &mut Out<Joined>) -> flechtwerk::Re
         },
     }
     Ok(())
+}
+
+/// Counts as `count` does, and says in the log that it has begun with a record: `seen VALUE`.
+#[transformer(inputs = [Words], state = Count)]
+pub async fn count_aloud(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    eprintln!("seen {}", word.value);
+    count(word, state, out).await
 }

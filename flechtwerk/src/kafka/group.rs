@@ -85,8 +85,8 @@ impl KafkaGroup {
     }
 
     /// The member, whose metadata goes into a transaction.
-    pub(super) fn handle(&self) -> &Handle {
-        &self.handle
+    pub(super) fn handle(&self) -> Arc<Handle> {
+        Arc::clone(&self.handle)
     }
 
     fn order(&self, command: Command) {

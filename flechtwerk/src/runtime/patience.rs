@@ -2,7 +2,7 @@
 //! too long may have been stopped together with its process; two in a row were not.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
@@ -18,8 +18,8 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Patience {
     /// In a row, those that the broker ended because they took too long.
     overran: u32,
-    /// In a row, those whose records could not all be sent within `broker_timeout`.
-    late: u32,
+    /// Since when every transaction has failed, each on a producer of its own, and how many.
+    failing: Option<(Instant, u32)>,
 }
 
 impl Patience {
@@ -48,8 +48,9 @@ impl Patience {
         )))
     }
 
-    /// What can't be sent within `broker_timeout` can't for a reason: a topic is gone, or a partition without a leader.
-    pub(super) fn check_lateness(
+    /// What can't be sent within `broker_timeout` can't for a reason: a topic is gone, a partition has no leader, or
+    /// the brokers can't be reached. It takes one long attempt and one more, or many short ones.
+    pub(super) fn check_progress(
         &mut self,
         context: &StageContext,
         partition: i32,
@@ -58,19 +59,18 @@ impl Patience {
         cancel: &Cancel,
     ) -> Result<(), Failure> {
         let limit = context.limits.broker_timeout;
-        let error = match outcome {
-            Outcome::Dead { error, fenced: false } | Outcome::Unknown { error, fenced: false }
-                if took >= limit && !cancel.is_cancelled() =>
-            {
-                error
-            }
-            _ => {
-                self.late = 0;
-                return Ok(());
-            }
+        let (Outcome::Dead { error, fenced: false } | Outcome::Unknown { error, fenced: false }) = outcome
+        else {
+            self.failing = None;
+            return Ok(());
         };
-        self.late += 1;
-        if self.late < 2 {
+        if cancel.is_cancelled() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let (since, count) = self.failing.unwrap_or((now.checked_sub(took).unwrap_or(now), 0));
+        self.failing = Some((since, count + 1));
+        if count == 0 || since.elapsed() < limit {
             return Ok(());
         }
         let changelog = context.changelog.as_ref().map(|changelog| &changelog.topic);
@@ -79,15 +79,16 @@ impl Patience {
         };
         let gone: Vec<&Arc<str>> = context.names.outputs.iter().chain(changelog).filter(is_gone).collect();
         let why = match gone.is_empty() {
-            true => "see whether all partitions of its outputs and of its changelog have a leader".to_owned(),
+            true => "see whether the brokers are up and can be reached, and whether all partitions of its outputs and of \
+                     its changelog have a leader, then start again"
+                .to_owned(),
             false => format!(
                 "{} was there when this process started, so somebody has deleted it; `check` says what to do",
                 list(&gone)
             ),
         };
         Err(Failure::new(format!(
-            "stage {}: a transaction of partition {partition} could not be sent within --broker-timeout ({}), twice: \
-             {error}; {why}",
+            "stage {}: could not send a transaction of partition {partition} within --broker-timeout ({}): {error}; {why}",
             context.info.name,
             duration_text(limit)
         )))

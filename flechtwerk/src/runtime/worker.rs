@@ -400,7 +400,7 @@ impl Thread {
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         let took = began.elapsed();
         self.patience.check_duration(&self.context, &outcome, took, batch.records)?;
-        self.patience.check_lateness(&self.context, partition, &outcome, took, &self.cancel)?;
+        self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {
                 names::commit_seconds(stage, partition).record(took.as_secs_f64());
