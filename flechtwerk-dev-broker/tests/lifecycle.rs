@@ -241,9 +241,11 @@ fn a_broker_that_starts_again_has_higher_leader_epochs_than_ever() {
     let moved = epochs(&broker);
     assert!(moved.iter().zip(&before).all(|(moved, before)| moved > before), "{moved:?} after {before:?}");
     before = moved;
+    let second = broker.bootstrap().split_once(',').unwrap().1.to_owned();
     broker.kill();
     let broker = start();
     let after = epochs(&broker);
+    assert_eq!(broker.bootstrap().split_once(',').unwrap().1, second, "the second node's address");
     let highest = before.iter().max().unwrap();
     assert!(after.iter().all(|epoch| epoch > highest), "{after:?} after {before:?}");
     broker.create_topic(("another", 1)).unwrap();

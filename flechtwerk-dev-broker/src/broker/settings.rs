@@ -92,7 +92,7 @@ impl Default for Builder {
 
 impl Builder {
     /// Where to listen, as `HOST:PORT`. Port 0, which is the default, takes a free one. Of several nodes the first listens
-    /// there and the others on free ports.
+    /// there and the others on free ports, which a data folder remembers.
     pub fn listen(mut self, address: impl Into<String>) -> Builder {
         self.settings.listen = address.into();
         self

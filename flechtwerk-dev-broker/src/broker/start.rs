@@ -1,10 +1,11 @@
-//! From settings to a running broker: ports first, then the data folder, then the thread.
+//! From settings to a running broker: the data folder first, then ports, then the thread.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use uuid::Uuid;
 
 use super::clock::{Clock, wall};
@@ -24,10 +25,16 @@ impl DevBroker {
         if !(1..=100).contains(&settings.nodes) {
             return Err(StartError::Nodes { count: settings.nodes });
         }
-        let (listeners, nodes) = listen(&settings)?;
+        let new_cluster_id = base64(random_uuid());
+        let (mut storage, journal) = match &settings.data_dir {
+            None => (Storage::in_memory(new_cluster_id), Vec::new()),
+            Some(folder) => Storage::open(folder, StorageOptions { fsync: settings.fsync }, new_cluster_id)?,
+        };
+        let (listeners, nodes) = listen(&settings, &storage)?;
+        storage.keep_ports(nodes.all().iter().map(|node| (node.id, node.port)).collect())?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        let shared = Arc::new(Shared::new(restore(settings, nodes)?));
+        let shared = Arc::new(Shared::new(restore(settings, nodes, storage, journal)?));
 
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
@@ -40,18 +47,23 @@ impl DevBroker {
     }
 }
 
-/// Takes a port for each node.
-fn listen(settings: &Settings) -> Result<(Vec<TcpListener>, Nodes), StartError> {
+/// Takes a port for each node. Those that have a choice take the one of last time, where their clients look for them.
+fn listen(settings: &Settings, storage: &Storage) -> Result<(Vec<TcpListener>, Nodes), StartError> {
     let failed = |source| StartError::Listen { address: settings.listen.clone(), source };
     let mut listeners = Vec::new();
     let mut nodes = Vec::new();
     let first: Vec<SocketAddr> = settings.listen.to_socket_addrs().map_err(failed)?.collect();
     for id in 1..=settings.nodes {
-        let mut wanted = first.clone();
-        if id > 1 {
-            wanted.iter_mut().for_each(|address| address.set_port(0));
+        let on = |port| -> Vec<SocketAddr> {
+            first.iter().map(|address| SocketAddr::new(address.ip(), port)).collect()
+        };
+        let bind = |addresses: &[SocketAddr]| TcpListener::bind(addresses);
+        let listener = match storage.port(id) {
+            _ if id == 1 => bind(&first),
+            Some(port) => bind(&on(port)).or_else(|_| bind(&on(0))),
+            None => bind(&on(0)),
         }
-        let listener = TcpListener::bind(wanted.as_slice()).map_err(failed)?;
+        .map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         nodes.push(Node { id, host: advertised(&settings.listen, address), port: address.port(), up: true });
@@ -71,14 +83,14 @@ fn advertised(listen: &str, address: SocketAddr) -> String {
     }
 }
 
-/// Opens the storage and builds the state that it kept.
-fn restore(settings: Settings, nodes: Nodes) -> Result<State, StartError> {
+/// Builds the state that the storage kept.
+fn restore(
+    settings: Settings,
+    nodes: Nodes,
+    mut storage: Storage,
+    journal: Vec<Bytes>,
+) -> Result<State, StartError> {
     let clock = Clock::start();
-    let new_cluster_id = base64(random_uuid());
-    let (mut storage, journal) = match &settings.data_dir {
-        None => (Storage::in_memory(new_cluster_id), Vec::new()),
-        Some(folder) => Storage::open(folder, StorageOptions { fsync: settings.fsync }, new_cluster_id)?,
-    };
     let mut topics = Topics::restore(&mut storage, &nodes)?;
     for topic in &settings.topics {
         match topics.create(topic, &nodes, &mut storage) {

@@ -3,7 +3,7 @@
 //! With a folder, a broker that was killed and started again is the same broker. The folder holds:
 //! - `lock`, locked while a broker has the folder open
 //! - `version`, the format of the folder
-//! - `topics`, the cluster id, the highest leader epoch, and the topics with their ids, partitions and settings; text,
+//! - `topics`, the cluster id, the highest leader epoch, the nodes' ports, and the topics with their ids, partitions and settings; text,
 //!   rewritten by rename
 //! - `partitions/TOPIC-ID/PARTITION.log`, the batches of each partition
 //! - `journal`, the records of the coordinators
@@ -16,6 +16,7 @@ pub(crate) mod segment;
 mod tests;
 mod topics;
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use self::segment::SegmentFile;
 use self::topics::TopicsFile;
 use crate::log::{LogConfig, PartitionLog};
 
-/// The format of the data folder. Format 1 had no leader epoch in its topics; it is read, and is format 2 from then on.
+/// The format of the data folder. Format 1 had no leader epoch and no ports; it is read, and is format 2 from then on.
 const VERSION: u32 = 2;
 const READABLE: [u32; 2] = [1, VERSION];
 
@@ -112,6 +113,16 @@ impl Storage {
     /// Keeps a leader epoch before a partition gets it. A lower one changes nothing.
     pub(crate) fn keep_leader_epoch(&mut self, epoch: i32) -> Result<(), StorageError> {
         self.topics.keep_leader_epoch(epoch)
+    }
+
+    /// Where a node listened last.
+    pub(crate) fn port(&self, node: i32) -> Option<u16> {
+        self.topics.ports.get(&node).copied()
+    }
+
+    /// Keeps where nodes listen.
+    pub(crate) fn keep_ports(&mut self, ports: BTreeMap<i32, u16>) -> Result<(), StorageError> {
+        self.topics.keep_ports(ports)
     }
 
     /// Keeps a new topic, or the changed partitions and settings of a known one.

@@ -21,13 +21,22 @@ pub(crate) struct TopicsFile {
     pub(crate) cluster_id: String,
     /// As high as that of any partition, ever.
     pub(crate) leader_epoch: i32,
+    /// Where nodes listened last, by id.
+    pub(crate) ports: BTreeMap<i32, u16>,
     pub(crate) topics: Topics,
 }
 
 impl TopicsFile {
     /// Topics that are not kept anywhere.
     pub(crate) fn in_memory(cluster_id: String) -> Self {
-        Self { path: None, fsync: false, cluster_id, leader_epoch: 0, topics: Topics::new() }
+        Self {
+            path: None,
+            fsync: false,
+            cluster_id,
+            leader_epoch: 0,
+            ports: BTreeMap::new(),
+            topics: Topics::new(),
+        }
     }
 
     /// Reads the file, or writes a new one with this cluster id.
@@ -54,6 +63,16 @@ impl TopicsFile {
         let changed = Self { leader_epoch: epoch, ..self.clone() };
         changed.save()?;
         *self = changed;
+        Ok(())
+    }
+
+    /// Keeps where nodes listen; after an error nothing has changed.
+    pub(crate) fn keep_ports(&mut self, ports: BTreeMap<i32, u16>) -> Result<(), StorageError> {
+        if ports != self.ports {
+            let changed = Self { ports, ..self.clone() };
+            changed.save()?;
+            *self = changed;
+        }
         Ok(())
     }
 
@@ -91,8 +110,11 @@ impl TopicsFile {
 
 fn write(file: &TopicsFile) -> String {
     let mut text = format!("cluster {}\nepoch {}\n", escape(&file.cluster_id), file.leader_epoch);
-    for topic in file.topics.values() {
+    for (id, port) in &file.ports {
         // Writing to a String can't fail.
+        let _ = writeln!(text, "port {id} {port}");
+    }
+    for topic in file.topics.values() {
         let _ = writeln!(text, "topic {} {} {}", topic.id, topic.partitions, escape(&topic.name));
         for (name, value) in &topic.configs {
             let _ = writeln!(text, "config {} {}", escape(name), escape(value));
@@ -112,6 +134,7 @@ fn parse(text: &str) -> Result<TopicsFile, (usize, &'static str)> {
     }
     let mut cluster_id = None;
     let mut leader_epoch = 0;
+    let mut ports = BTreeMap::new();
     let mut topics = Topics::new();
     let mut current: Option<TopicMeta> = None;
     let mut position = 0;
@@ -122,6 +145,12 @@ fn parse(text: &str) -> Result<TopicsFile, (usize, &'static str)> {
         match word {
             "cluster" => cluster_id = Some(unescape(rest).ok_or(wrong)?),
             "epoch" => leader_epoch = rest.parse().map_err(|_| wrong)?,
+            "port" => {
+                let (id, port) = rest.split_once(' ').ok_or(wrong)?;
+                let parsed = id.parse().ok().zip(port.parse().ok());
+                let (id, port): (i32, u16) = parsed.ok_or(wrong)?;
+                ports.insert(id, port);
+            }
             "topic" => {
                 topics.extend(current.take().map(|topic| (topic.name.clone(), topic)));
                 current = Some(parse_topic(rest).ok_or(wrong)?);
@@ -136,7 +165,7 @@ fn parse(text: &str) -> Result<TopicsFile, (usize, &'static str)> {
     }
     topics.extend(current.map(|topic| (topic.name.clone(), topic)));
     let cluster_id = cluster_id.ok_or((0, "the cluster id is missing"))?;
-    Ok(TopicsFile { leader_epoch, topics, ..TopicsFile::in_memory(cluster_id) })
+    Ok(TopicsFile { leader_epoch, ports, topics, ..TopicsFile::in_memory(cluster_id) })
 }
 
 fn parse_topic(rest: &str) -> Option<TopicMeta> {

@@ -55,6 +55,7 @@ fn a_folder_of_format_1_becomes_one_of_format_2() {
     let path = folder.path().join("topics");
     let text = fs::read_to_string(&path).unwrap();
     let body = text.replace("epoch 0\n", "");
+    assert!(!body.contains("port "), "no node has listened");
     let body = body.split_once("end ").unwrap().0;
     fs::write(&path, format!("{body}end {:08x}\n", crc32c::crc32c(body.as_bytes()))).unwrap();
     let mut storage = open(&folder).unwrap();
@@ -65,14 +66,17 @@ fn a_folder_of_format_1_becomes_one_of_format_2() {
 }
 
 #[test]
-fn the_highest_leader_epoch_comes_back() {
+fn the_highest_leader_epoch_and_ports_come_back() {
     let folder = TempDir::new().unwrap();
     let mut storage = open(&folder).unwrap();
     storage.keep_leader_epoch(7).unwrap();
     storage.keep_leader_epoch(3).unwrap();
+    storage.keep_ports([(1, 9092), (2, 9093)].into()).unwrap();
     storage.put_topic(topic("a", 1, &[])).unwrap();
     drop(storage);
-    assert_eq!(open(&folder).unwrap().leader_epoch(), 7);
+    let storage = open(&folder).unwrap();
+    assert_eq!(storage.leader_epoch(), 7);
+    assert_eq!([1, 2, 3].map(|node| storage.port(node)), [Some(9092), Some(9093), None]);
 }
 
 #[test]
