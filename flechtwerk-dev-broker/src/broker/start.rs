@@ -117,7 +117,12 @@ fn restore(
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn for_fuzzing(builder: super::Builder) -> Result<State, StartError> {
     let node = Node { id: 1, host: "127.0.0.1".to_owned(), port: 1, up: true };
-    restore(builder.into_settings(), Nodes::new(vec![node]))
+    restore(
+        builder.into_settings(),
+        Nodes::new(vec![node]),
+        Storage::in_memory(base64(random_uuid())),
+        Vec::new(),
+    )
 }
 
 /// A random (version 4) uuid. The randomness is that of the hash tables: there is nothing to protect.

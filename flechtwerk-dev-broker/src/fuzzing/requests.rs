@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use super::Entropy;
 use super::messages::Speaker;
 use crate::broker::{Shared, for_fuzzing};
-use crate::requests::{Reply, answer};
+use crate::requests::{Peer, Reply, answer};
 use crate::wire::Malformed;
 use crate::{DevBroker, NewTopic};
 
@@ -29,7 +30,9 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _entered = runtime.enter();
     let shared = broker(entropy);
-    let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+    // Held to the end: a client that is gone is answered nothing.
+    let (_connected, gone) = watch::channel(false);
+    let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 1)), gone };
     let mut speaker = Speaker::default();
     let mut waiting: Vec<Waiting<'_>> = Vec::new();
     let mut answered = 0;
@@ -41,7 +44,7 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
         if entropy.percent(15) {
             entropy.damage(&mut frame, 4);
         }
-        waiting.push(Box::pin(answer(&shared, 1, peer, Bytes::from(frame))));
+        waiting.push(Box::pin(answer(&shared, 1, peer.clone(), Bytes::from(frame))));
         if entropy.percent(5) {
             shared.with(|state| state.tick());
         }

@@ -82,6 +82,7 @@ pub(crate) struct Context {
 }
 
 /// Who sent a request.
+#[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Whether the connection was closed meanwhile.

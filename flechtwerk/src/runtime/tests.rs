@@ -431,7 +431,9 @@ fn topics_that_are_deleted_stop_the_process_naming_them() {
     }
     // Before the client finds out by itself.
     let text = start(&world(&[Commit::Late], 0), &ENRICHES, limit).failure();
-    for part in ["could not send a transaction of partition 0 within --broker-timeout (50ms)", "have a leader"] {
+    for part in
+        ["could not send a transaction of partition 0 within --broker-timeout (50ms)", "have a leader"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     let late = world(&[Commit::Late], 0);
