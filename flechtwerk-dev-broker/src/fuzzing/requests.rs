@@ -30,11 +30,9 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _entered = runtime.enter();
     let shared = broker(entropy);
-    // Held to the end: a client that is gone is answered nothing.
-    let (_connected, gone) = watch::channel(false);
-    let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 1)), gone };
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut speaker = Speaker::default();
-    let mut waiting: Vec<Waiting<'_>> = Vec::new();
+    let mut waiting: Vec<(watch::Sender<bool>, Waiting<'_>)> = Vec::new();
     let mut answered = 0;
     for _ in 0..=entropy.below(MOST_REQUESTS) {
         if entropy.is_empty() {
@@ -44,11 +42,13 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
         if entropy.percent(15) {
             entropy.damage(&mut frame, 4);
         }
-        waiting.push(Box::pin(answer(&shared, 1, peer.clone(), Bytes::from(frame))));
+        let (hang_up, gone) = watch::channel(false);
+        let peer = Peer { address, gone };
+        waiting.push((hang_up, Box::pin(answer(&shared, 1, peer, Bytes::from(frame)))));
         if entropy.percent(5) {
             shared.with(|state| state.tick());
         }
-        waiting.retain_mut(|request| {
+        waiting.retain_mut(|(_, request)| {
             // The time stands still, so a request that waits for it waits until it is given up.
             match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Pending => return true,
@@ -63,7 +63,9 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
             false
         });
         if waiting.len() > MOST_WAITING {
-            drop(waiting.remove(0));
+            let (hang_up, mut request) = waiting.remove(0);
+            hang_up.send_replace(true);
+            let _ = request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
     }
     answered

@@ -82,7 +82,6 @@ pub(crate) struct Context {
 }
 
 /// Who sent a request.
-#[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Whether the connection was closed meanwhile.
