@@ -151,6 +151,8 @@ impl Kafka {
             .set("partitioner", "murmur2_random")
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
+            // A test that kills brokers would wait for its own writer, up to ten seconds.
+            .set("reconnect.backoff.max.ms", "500")
             .set("queue.buffering.max.messages", "1000000")
             .create()
             .expect("a producer")
