@@ -61,6 +61,7 @@ const _: () = {
                 start: fw::glue::Start::Latest,
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
+                extractor: ::core::option::Option::None,
                 stub: false,
             };
             type Input = <r#match as fw::glue::Checked>::Input;

@@ -8,6 +8,7 @@
 mod args;
 mod errors;
 mod expand;
+mod extractor;
 mod item;
 mod model;
 mod names;
@@ -126,6 +127,74 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::transformer(arguments.into(), item.into()).into()
+}
+
+/// Makes an async function a stage that brings data in: outside world in, Kafka out. The function stays what it was, and
+/// a test can call it.
+///
+/// One call is one page: its messages and its cursor, which is the state, are committed together or not at all.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+///
+/// #[topic("feeds", key = Utf8, value = Json<u64>)]
+/// pub struct Feeds;
+/// #[topic("items", key = Utf8, value = Json<u64>)]
+/// pub struct Items;
+///
+/// /// Counts up to the number that the config says.
+/// #[extractor(config = Feeds, state = u64, poll_interval = "30s")]
+/// pub async fn poll(feed: &Record<Feeds>, cursor: &mut State<u64>, out: &mut Out<Items>) -> flechtwerk::Result<Next> {
+///     let next = cursor.unwrap_or(0);
+///     if next == feed.value {
+///         return Ok(Next::Idle);
+///     }
+///     out.send(feed.key.clone(), next);
+///     cursor.set(next + 1);
+///     Ok(Next::Again)
+/// }
+///
+/// flechtwerk::pipeline!(pub DEMO = "demo": [poll]);
+///
+/// let mut driver = flechtwerk::testing::Driver::new(&DEMO);
+/// driver.send::<Feeds>("a".into(), 3);
+/// driver.poll_blocking("poll")?;
+/// assert_eq!(driver.read::<Items>().len(), 3);
+/// # Ok::<(), flechtwerk::testing::Failed>(())
+/// ```
+///
+/// # The function
+///
+/// It is `async`, free and not generic, and returns `flechtwerk::Result<Next>`: [`Next::Again`] asks for the next page at
+/// once, [`Next::Idle`] waits for `poll_interval`, [`Next::After`] for a time of its own.
+///
+/// - With `config`, the first parameter is the config record, by `&`: a `&Record<Topic>`, or for several topics a `&` of an
+///   enum with [`#[derive(Input)]`](derive@Input). Each config is polled on its own, with a cursor of its own.
+/// - All others are `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of your own that
+///   implement `Slot`.
+///
+/// # Arguments
+///
+/// - `config = Topic`, or `config = [Topic, ..]`: where its configs lie, one record each. The topics are read whole, and the
+///   last record of a key counts; a null value removes a config, whose cursor stays. Without `config` there is one implicit
+///   config.
+/// - `state = S`: it keeps an `S` for each config, its cursor, and takes a `&mut State<S>`. Required without `config`.
+/// - `poll_interval = "30s"`: how long a config rests when its source has nothing new, counted from the end of a call.
+/// - `suspended = path::to::function`: says of a config, by reference, whether it is suspended; such a config is not polled,
+///   and keeps its cursor.
+/// - `key = path::to::function`: computes the state key from a reference to the config, as anything that is
+///   `AsRef<[u8]>`, if it is not the record's key.
+/// - `name = ".."`: the stage's name, if not the function's.
+/// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
+///   ids and the changelog topic; whoever changes it begins from the start, without cursors.
+/// - `crate = path`: where flechtwerk is, if it has another name.
+///
+/// [`Next::Again`]: ../flechtwerk/enum.Next.html
+/// [`Next::Idle`]: ../flechtwerk/enum.Next.html
+/// [`Next::After`]: ../flechtwerk/enum.Next.html
+#[proc_macro_attribute]
+pub fn extractor(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::extractor(arguments.into(), item.into()).into()
 }
 
 /// Makes an enum the input of stages that read several topics: each variant holds the record of one.

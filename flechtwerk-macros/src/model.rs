@@ -36,6 +36,16 @@ pub(crate) struct Stage {
     /// What the other parameters refer to.
     pub(crate) slots: Vec<Type>,
     pub(crate) returns: Type,
+    /// What only an extractor has.
+    pub(crate) polling: Option<Polling>,
+}
+
+/// How an extractor is polled.
+pub(crate) struct Polling {
+    /// The interval in milliseconds.
+    pub(crate) interval: u64,
+    /// Says which configs are not polled.
+    pub(crate) suspended: Option<Path>,
 }
 
 /// Reads the attribute.
@@ -84,11 +94,12 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         input: input?,
         slots,
         returns: returns?,
+        polling: None,
     })
 }
 
 /// The function is async, free, not generic.
-fn check_kind(function: &Function, errors: &mut Errors) {
+pub(crate) fn check_kind(function: &Function, errors: &mut Errors) {
     let signature = &function.signature;
     if let Some(receiver) = signature.receiver() {
         errors.at(
@@ -129,7 +140,7 @@ fn check_kind(function: &Function, errors: &mut Errors) {
     }
 }
 
-fn name(args: &Args, function: &Ident, errors: &mut Errors) -> String {
+pub(crate) fn name(args: &Args, function: &Ident, errors: &mut Errors) -> String {
     if let Some(name) = args.text("name") {
         names::check_part("a stage's name", name, errors);
         return name.value();
@@ -222,7 +233,7 @@ fn check_parameters(
 }
 
 /// What is wrong with a later parameter that is no `&mut`.
-fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
+pub(crate) fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
     const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`";
     let ty = match &*parameter.ty {
         Type::Reference(reference) => &*reference.elem,
@@ -246,7 +257,7 @@ fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
 }
 
 /// `impl Trait` in a parameter's type, at its top or behind a reference.
-fn impl_trait(ty: &Type) -> Option<&Type> {
+pub(crate) fn impl_trait(ty: &Type) -> Option<&Type> {
     match ty {
         Type::ImplTrait(_) => Some(ty),
         Type::Reference(reference) => impl_trait(&reference.elem),
@@ -255,7 +266,7 @@ fn impl_trait(ty: &Type) -> Option<&Type> {
 }
 
 /// The last name in a path: `State` of `flechtwerk::State<Count>`.
-fn head(ty: &Type) -> String {
+pub(crate) fn head(ty: &Type) -> String {
     match ty {
         Type::Path(path) => {
             path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
@@ -265,7 +276,7 @@ fn head(ty: &Type) -> String {
 }
 
 /// `Words` of `Record<Words>`.
-fn record_of(ty: &Type) -> Option<String> {
+pub(crate) fn record_of(ty: &Type) -> Option<String> {
     let Type::Path(path) = ty else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Record")?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };

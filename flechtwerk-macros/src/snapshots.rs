@@ -106,6 +106,43 @@ fn transformer_with_mistakes() {
 }
 
 #[test]
+fn extractor() {
+    check(
+        expand::extractor(
+            tokens(r#"config = Sources, state = Cursor, poll_interval = "30s", suspended = is_off, key = key_of"#),
+            tokens(
+                "pub async fn poll(src: &Record<Sources>, cursor: &mut State<Cursor>, out: &mut Out<Items>) -> Result<Next> {
+                    Ok(Next::Idle)
+                }",
+            ),
+        ),
+        expect_file!["../snapshots/extractor.rs"],
+    );
+}
+
+#[test]
+fn extractor_without_config() {
+    check(
+        expand::extractor(
+            tokens(r#"state = Cursor, poll_interval = "500ms", crate = fw"#),
+            tokens("async fn poll(cursor: &mut State<Cursor>) -> fw::Result<Next> { Ok(Next::Again) }"),
+        ),
+        expect_file!["../snapshots/extractor_without_config.rs"],
+    );
+}
+
+#[test]
+fn extractor_with_mistakes() {
+    check(
+        expand::extractor(
+            tokens("config = Sources, suspend = is_off"),
+            tokens("pub async fn poll(src: Record<Sources>) -> Result<Next> { body(src) }"),
+        ),
+        expect_file!["../snapshots/extractor_with_mistakes.rs"],
+    );
+}
+
+#[test]
 fn pipeline() {
     check(
         expand::pipeline(tokens(r#"@flechtwerk pub DEMO = "demo": [count, #[cfg(feature = "other")] a::b]"#)),

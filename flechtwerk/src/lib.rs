@@ -50,6 +50,7 @@ mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
 mod input;
+mod next;
 mod out;
 mod param;
 mod partitioner;
@@ -89,6 +90,7 @@ pub mod glue;
 pub use codec::Codec;
 pub use error::{BoxError, CodecError, Result};
 pub use input::Input;
+pub use next::Next;
 pub use out::{Out, OutRecord};
 pub use param::{Slot, SlotParts};
 pub use pipeline::Pipeline;
@@ -96,7 +98,7 @@ pub use record::Record;
 pub use state::{State, StateValue};
 pub use topic::{Key, Topic, Value};
 
-pub use flechtwerk_macros::{Input, State, topic, transformer};
+pub use flechtwerk_macros::{Input, State, extractor, topic, transformer};
 
 /// Lists the stages of a pipeline, by the paths of their functions.
 ///

@@ -1,11 +1,13 @@
 //! From what was read to generated code; one file per macro.
 
+mod extractor;
 mod input;
 mod pipeline;
 mod state;
 mod topic;
 mod transformer;
 
+pub(crate) use extractor::extractor;
 pub(crate) use input::input;
 pub(crate) use pipeline::pipeline;
 pub(crate) use state::state;

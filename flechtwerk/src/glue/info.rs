@@ -3,10 +3,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Failure, FailureKind, Outputs, RawRecord, Round, RoundEnd};
+use super::{Config, Failure, FailureKind, Outputs, Page, RawRecord, Round, RoundEnd};
 use crate::BoxError;
 
 /// A topic type, as a constant.
@@ -60,6 +61,15 @@ pub enum Order {
     Timestamp,
 }
 
+/// How an extractor is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtractorInfo {
+    /// How long a config rests after [`crate::Next::Idle`].
+    pub poll_interval: Duration,
+    /// A function says which configs are not polled.
+    pub suspends: bool,
+}
+
 /// A stage, as a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct StageInfo {
@@ -79,6 +89,8 @@ pub struct StageInfo {
     pub order: Order,
     /// The state key is computed by a function: [`AnyStage::key`] is to be asked.
     pub custom_key: bool,
+    /// What only an extractor has; its inputs are its config topics.
+    pub extractor: Option<ExtractorInfo>,
     /// Stands in for a stage with errors, so that one mistake stays one error.
     pub stub: bool,
 }
@@ -128,4 +140,20 @@ pub trait AnyStage: Sync {
         env: &'a Env,
         budget: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, Failure>>;
+
+    /// What a config says to the runtime; asked of extractors only.
+    fn config(&self, record: &RawRecord) -> Result<Config, (FailureKind, BoxError)> {
+        unreachable!("a transformer has no config {}", record.offset)
+    }
+
+    /// Runs the function of an extractor once. Fills in the page's `change` and `outputs`, which on an error are as they
+    /// were before. Panics of user code are caught.
+    fn page<'a>(
+        &'a self,
+        page: &'a mut Page,
+        env: &'a Env,
+    ) -> BoxFuture<'a, Result<crate::Next, (FailureKind, BoxError)>> {
+        let _ = (page, env);
+        unreachable!("a transformer has no pages")
+    }
 }

@@ -1,6 +1,7 @@
 //! What the macros' expansions name. Private and versioned: not part of the public API.
 
 mod check;
+mod extractor;
 mod info;
 mod parts;
 mod round;
@@ -10,6 +11,7 @@ mod stage;
 pub use check::{
     Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
 };
+pub use extractor::*;
 pub use info::*;
 pub use parts::{AllParts, PartList};
 pub use round::*;
@@ -18,6 +20,7 @@ pub use stage::*;
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
+pub use crate::next::Next;
 pub use crate::pipeline::Pipeline;
 pub use crate::state::{StateValue, Storable};
 pub use crate::topic::Topic;
@@ -26,6 +29,7 @@ pub use flechtwerk_macros::pipeline;
 pub use std::future::Future;
 pub use std::marker::Send;
 pub use std::result::Result::Ok;
+pub use std::time::Duration;
 
 use std::process::ExitCode;
 

@@ -213,7 +213,7 @@ pub(super) fn caught<T>(call: impl FnOnce() -> Result<T, Trouble>) -> Result<T, 
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
     let message = match panic.downcast::<String>() {
         Ok(message) => *message,
         Err(panic) => {

@@ -80,8 +80,8 @@ pub trait Stage: Sized + 'static {
 /// What `pipeline!` finds under the path of a stage.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stage",
-    label = "no `#[transformer]` function of this name",
-    note = "a pipeline lists functions with `#[transformer(inputs = [..])]`, by their paths"
+    label = "no `#[transformer]` or `#[extractor]` function of this name",
+    note = "a pipeline lists functions with `#[transformer(inputs = [..])]` or `#[extractor(..)]`, by their paths"
 )]
 pub trait Listable {
     const LISTED: Listed;

@@ -39,6 +39,7 @@ const fn stage(
         start: Start::Earliest,
         order: Order::Inputs,
         custom_key: false,
+        extractor: None,
         stub: false,
     }
 }

@@ -26,16 +26,32 @@ impl Failed {
             FailureKind::State { .. } => "the stored state can't be decoded".into(),
             FailureKind::EncodeState => "the new state can't be encoded".into(),
         };
-        let topic = stage.inputs.get(usize::from(record.input)).map_or("?", |topic| topic.name);
-        let place = format!(
-            "stage `{}` failed at {topic}[{}]@{}: {what}",
-            stage.name, record.partition, record.offset
-        );
+        let place = match stage.inputs.get(usize::from(record.input)) {
+            Some(topic) => {
+                let at = format!("{}[{}]@{}", topic.name, record.partition, record.offset);
+                format!("stage `{}` failed at {at}: {what}", stage.name)
+            }
+            // An extractor without config topics.
+            None => format!("stage `{}` failed: {what}", stage.name),
+        };
         Failed { place, source: Some(error) }
     }
 
     pub(super) fn output(stage: &StageInfo, fault: String) -> Self {
         Failed { place: format!("stage `{}` failed: {fault}", stage.name), source: None }
+    }
+
+    pub(super) fn endless_pages(stage: &StageInfo, config: &RawRecord, pages: usize) -> Self {
+        let topic = stage.inputs.get(usize::from(config.input)).map_or("-", |topic| topic.name);
+        let (partition, offset) = (config.partition, config.offset);
+        Failed {
+            place: format!(
+                "stage `{}` answers `Next::Again` for ever: {pages} pages, the last of the config \
+                 {topic}[{partition}]@{offset}",
+                stage.name
+            ),
+            source: None,
+        }
     }
 
     pub(super) fn endless(rounds: usize) -> Self {

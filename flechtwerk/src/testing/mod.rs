@@ -45,6 +45,7 @@
 
 mod failed;
 mod grouping;
+mod polling;
 mod topics;
 
 use std::collections::BTreeMap;
@@ -149,7 +150,7 @@ impl Driver {
         }
     }
 
-    /// Runs all stages until none has anything left to read. The outputs of one are the inputs of others.
+    /// Runs all transformers until none has anything left to read. The outputs of one are the inputs of others.
     ///
     /// After a failure nothing of the failed round counts, as if the process had crashed; running again repeats it.
     pub async fn run(&mut self) -> Result<(), Failed> {
@@ -234,6 +235,9 @@ impl Stage {
     /// Runs what is waiting in one partition of all inputs; false if nothing is.
     async fn run(&mut self, partition: i32, topics: &mut Topics) -> Result<bool, Failed> {
         let info = self.stage.info();
+        if info.extractor.is_some() {
+            return Ok(false);
+        }
         let place = partition as usize;
         let mut records = vec![];
         for (input, topic) in info.inputs.iter().enumerate() {
