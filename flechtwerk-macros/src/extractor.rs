@@ -174,6 +174,8 @@ fn with_config(
     } else {
         match &*first.ty {
             Type::Reference(reference) if reference.mutability.is_none() => input = Some((*reference.elem).clone()),
+            // Where the config only stands at the wrong place, it is enough to say so there.
+            Type::Reference(_) if others.iter().any(|other| is_config(&other.ty)) => {}
             Type::Reference(reference) if is_slot(&reference.elem) => errors.at(
                 &first.ty,
                 format!(
@@ -193,6 +195,10 @@ fn with_config(
         }
     }
     (input, slots(others, parameters, errors))
+}
+
+fn is_config(ty: &Type) -> bool {
+    matches!(ty, Type::Reference(reference) if record_of(&reference.elem).is_some())
 }
 
 fn is_slot(ty: &Type) -> bool {
@@ -241,6 +247,9 @@ fn slots(parameters: &[&PatType], all: &[&PatType], errors: &mut Errors) -> Vec<
             ),
             Type::Reference(reference) if reference.mutability.is_some() => {
                 slots.push((*reference.elem).clone())
+            }
+            _ if has_config && is_config(ty) && !is_config(&all[0].ty) => {
+                errors.at(ty, format!("the config comes first: move `{}` to the front", written(*parameter)))
             }
             _ => errors.at(ty, not_a_slot(ty, has_config)),
         }

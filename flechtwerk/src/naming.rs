@@ -19,6 +19,9 @@ pub(crate) struct StageNames {
     pub(crate) application_id: Arc<str>,
     /// The input topics after mapping, in the order of [`StageInfo::inputs`].
     pub(crate) inputs: Vec<Arc<str>>,
+    /// The topics whose partitions the group hands out: the inputs, or the changelog of an extractor without config
+    /// topics (S10.3).
+    pub(crate) leases: Vec<Arc<str>>,
     /// The output topics after mapping, in the order of [`StageInfo::outputs`].
     pub(crate) outputs: Vec<Arc<str>>,
     /// Where the stage keeps state.
@@ -82,11 +85,15 @@ pub(crate) fn names(
 fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) -> StageNames {
     let own = stage.application_id.map_or_else(|| format!("{pipeline}-{}", stage.name), str::to_owned);
     let application_id = format!("{}{own}", mapping.namespace);
+    let changelog: Option<Arc<str>> = stage.state().map(|_| format!("{application_id}-changelog").into());
+    let inputs: Vec<Arc<str>> = stage.inputs.iter().map(|topic| mapping.topic(topic)).collect();
+    let leases = if inputs.is_empty() { changelog.iter().cloned().collect() } else { inputs.clone() };
     StageNames {
         stage: stage.name,
-        changelog: stage.state().map(|_| format!("{application_id}-changelog").into()),
+        changelog,
         application_id: application_id.into(),
-        inputs: stage.inputs.iter().map(|topic| mapping.topic(topic)).collect(),
+        inputs,
+        leases,
         outputs: stage.outputs().map(|topic| mapping.topic(topic)).collect(),
     }
 }

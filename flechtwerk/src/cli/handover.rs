@@ -133,7 +133,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> Plan {
         assert_eq!(names.changelog.is_some(), changelog_id.is_some(), "a changelog without an id");
         let changelog = names.changelog.clone().zip(changelog_id);
         let changelog = changelog.map(|(topic, id)| Changelog { topic, id, partitions });
-        StagePlan { stage, names, changelog }
+        StagePlan { stage, names, changelog, partitions }
     });
     Plan {
         stages: stages.collect(),
@@ -147,6 +147,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> Plan {
             revoke_timeout: settings.revoke_timeout,
             heartbeat_interval: settings.heartbeat_interval,
             transaction_timeout: settings.transaction_timeout,
+            max_concurrent_polls: settings.max_concurrent_polls,
         },
         stay_in_group: settings.stay_in_group,
         shutdown_timeout: settings.shutdown_timeout,

@@ -9,8 +9,8 @@ use crate::naming::list;
 use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
 use crate::startup::{
-    Asker, Chosen, CommittedByStage, Problem, Program, Seen, committed_of, make, new_changelog, new_topic,
-    roles, structure,
+    Asker, Chosen, CommittedByStage, Problem, Program, Role, Seen, committed_of, make, new_changelog,
+    new_config_topic, new_topic, roles, structure,
 };
 
 /// Creates the missing topics and says what there is now.
@@ -50,10 +50,17 @@ fn missing_topics(
     replicas: i32,
     program: &Program,
 ) -> Result<Vec<NewTopic>, Vec<Problem>> {
-    let missing: Vec<Arc<str>> =
-        roles(stages).into_keys().filter(|topic| !existing.contains_key(topic)).collect();
+    let mut roles = roles(stages);
+    roles.retain(|topic, _| !existing.contains_key(topic));
+    let missing: Vec<Arc<str>> = roles.keys().cloned().collect();
     match partitions {
-        Some(partitions) => Ok(missing.iter().map(|topic| new_topic(topic, partitions, replicas)).collect()),
+        Some(partitions) => {
+            let make = |(topic, role): (&Arc<str>, &Role)| match role.configures.is_empty() {
+                true => new_topic(topic, partitions, replicas),
+                false => new_config_topic(topic, partitions, replicas),
+            };
+            Ok(roles.iter().map(make).collect())
+        }
         None if missing.is_empty() => Ok(Vec::new()),
         None => Err(vec![Problem {
             what: format!("{} to create, and no number of partitions", count(missing.len(), "topic")),

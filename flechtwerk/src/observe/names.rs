@@ -78,6 +78,14 @@ metrics! {
     STORE_ENTRIES = "flechtwerk_store_entries", Kind::Gauge, TASK;
     /// input records that did not decode
     INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, TOPIC;
+    /// calls of an extractor's function that have ended well, with or without something to commit
+    POLLS = "flechtwerk_polls_total", Kind::Counter, TASK;
+    /// pages of an extractor that are committed
+    PAGES = "flechtwerk_pages_total", Kind::Counter, TASK;
+    /// calls of an extractor's function under way
+    POLLS_RUNNING = "flechtwerk_polls_running", Kind::Gauge, TASK;
+    /// configs of the token that are polled here
+    CONFIGS = "flechtwerk_configs", Kind::Gauge, TASK;
     /// tasks assigned to this instance
     TASKS_ASSIGNED = "flechtwerk_tasks_assigned", Kind::Gauge, STAGE;
     /// tasks of this instance that process records
@@ -115,6 +123,10 @@ of_task! {
     changelog_blocked -> Gauge = gauge!(CHANGELOG_BLOCKED);
     store_bytes -> Gauge = gauge!(STORE_BYTES);
     store_entries -> Gauge = gauge!(STORE_ENTRIES);
+    polls -> Counter = counter!(POLLS);
+    pages -> Counter = counter!(PAGES);
+    polls_running -> Gauge = gauge!(POLLS_RUNNING);
+    configs -> Gauge = gauge!(CONFIGS);
 }
 
 /// See `LAG`.
@@ -151,6 +163,20 @@ pub(crate) fn task_begins(stage: &str, inputs: &[Arc<str>], partition: i32) {
         invalid_records(stage, topic).increment(0);
     }
     incomplete_tasks(stage).increment(0);
+}
+
+/// A token begins: what only extractors count is there from now on.
+pub(crate) fn token_begins(stage: &str, token: i32) {
+    for counter in [polls, pages] {
+        counter(stage, token).increment(0);
+    }
+}
+
+/// A token no longer polls.
+pub(crate) fn token_rests(stage: &str, token: i32) {
+    for gauge in [polls_running, configs] {
+        gauge(stage, token).set(0.0);
+    }
 }
 
 /// A task has gone: its gauges go to zero, since somebody else has its lag and its state now.

@@ -13,6 +13,8 @@ pub(super) struct ClosedBatch {
     /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
+    /// Of an extractor's page: where its config lies.
+    pub(super) page: Option<String>,
 }
 
 /// A batch that still takes records.

@@ -27,6 +27,7 @@ pub(crate) struct Limits {
     pub(crate) revoke_timeout: Duration,
     pub(crate) heartbeat_interval: Duration,
     pub(crate) transaction_timeout: Duration,
+    pub(crate) max_concurrent_polls: usize,
 }
 
 /// The changelog of a stage with state.
@@ -56,12 +57,16 @@ pub(crate) struct StageContext {
     pub(crate) watchdog: Watchdog,
     pub(crate) progress: crate::observe::Restores,
     pub(crate) positions: super::lag::Positions,
+    /// Of an extractor: its configs.
+    pub(crate) configs: Option<Arc<super::configs::Configs>>,
+    /// Calls of an extractor that may still begin (`max_concurrent_polls`).
+    pub(crate) polls: Arc<tokio::sync::Semaphore>,
 }
 
 impl StageContext {
-    /// The input partitions of a task, in `inputs` order.
+    /// The partitions that a task owns, in `inputs` order; those of a token are leases.
     pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
-        self.names.inputs.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
+        self.names.leases.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
     /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled.

@@ -4,18 +4,23 @@
 //! the async runtime is.
 
 mod batch;
+mod configs;
 mod context;
 mod error;
 mod lag;
 mod messages;
+mod polls;
 mod reading;
 mod restore;
 mod rounds;
+mod schedule;
 mod stage;
 mod supervisor;
 mod task;
+mod token;
 mod transaction;
 mod watchdog;
+mod whole;
 mod worker;
 
 pub(crate) use context::{Changelog, Limits};

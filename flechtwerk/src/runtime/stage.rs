@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::context::StageContext;
 use super::error::Failure;
 use super::task::{self, Control};
+use super::token;
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
@@ -145,7 +146,7 @@ impl StageInstance {
         for one in partitions {
             by_number.entry(one.partition).or_default().insert(&one.topic);
         }
-        let inputs = self.context.names.inputs.len();
+        let inputs = self.context.names.leases.len();
         let (complete, incomplete): (Vec<i32>, Vec<i32>) = {
             let (full, part): (Vec<_>, Vec<_>) =
                 by_number.iter().partition(|(_, topics)| topics.len() == inputs);
@@ -204,7 +205,10 @@ impl StageInstance {
             self.tasks.insert(*number, Handed { controls, ending: false });
             let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);
             let stage = self.context.info.name;
-            let task = self.runtime.spawn(task::run(context, number, receiver, notices.clone()));
+            let task = match context.info.extractor {
+                None => self.runtime.spawn(task::run(context, number, receiver, notices.clone())),
+                Some(_) => self.runtime.spawn(token::run(context, number, receiver, notices.clone())),
+            };
             self.runtime.spawn(async move {
                 if task.await.is_err() {
                     notices.failed(Failure::new(format!(
@@ -243,8 +247,9 @@ impl StageInstance {
     pub(super) fn tick(&self) -> Result<(), Failure> {
         let stage = self.context.info.name;
         if let Some((partition, place)) = self.context.watchdog.overdue(self.context.limits.max_batch_time) {
+            let what = if self.context.info.extractor.is_some() { "token" } else { "partition" };
             return Err(Failure::new(format!(
-                "stage {stage}: the function has not finished within max_batch_time ({}) for partition {partition}, \
+                "stage {stage}: the function has not finished within max_batch_time ({}) for {what} {partition}, \
                  {place}; find what it waits for, or raise --max-batch-time",
                 humantime::format_duration(self.context.limits.max_batch_time)
             )));
@@ -261,7 +266,7 @@ impl StageInstance {
         if let Some((number, _)) =
             self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT)
         {
-            let inputs: Vec<&str> = self.context.names.inputs.iter().map(|topic| &**topic).collect();
+            let inputs: Vec<&str> = self.context.names.leases.iter().map(|topic| &**topic).collect();
             return Err(Failure::new(format!(
                 "stage {stage}: partition {number} is not assigned for every input since a minute. This instance \
                  subscribes to {}; another member of group {} subscribes to other topics. Stop the instances with \

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
+use super::configs::Configs;
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
 use super::lag;
@@ -28,6 +31,8 @@ pub(crate) struct StagePlan {
     pub(crate) stage: &'static dyn AnyStage,
     pub(crate) names: StageNames,
     pub(crate) changelog: Option<Changelog>,
+    /// Of each input, and of the changelog.
+    pub(crate) partitions: i32,
 }
 
 /// What to run, and by what.
@@ -109,18 +114,31 @@ fn start_stages(
             ),
             None => None,
         };
+        let notices = Notices { stage: index, sender: sender.clone() };
+        // Before the group is joined: a token that starts finds all its configs (S9.1).
+        let configs = match info.extractor {
+            None => None,
+            Some(_) => Some(Configs::load(
+                one.stage,
+                &one.names,
+                one.partitions,
+                &*inputs,
+                plan.limits.broker_timeout,
+                notices.clone(),
+            )?),
+        };
         let events = sender.clone();
         let group = plan
             .clients
             .join(
                 &application_id,
-                &one.names.inputs,
+                &one.names.leases,
                 Box::new(move |event| {
                     let _ = events.send(Notice::Group { stage: index, event });
                 }),
             )
             .map_err(|error| failed("join the group", error))?;
-        warm_up(&inputs, one.names.inputs.clone());
+        warm_up(&inputs, one.names.leases.clone());
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);
         }
@@ -140,8 +158,9 @@ fn start_stages(
             watchdog: Watchdog::default(),
             progress: plan.restores.clone(),
             positions: lag::Positions::default(),
+            configs,
+            polls: Arc::new(Semaphore::new(plan.limits.max_concurrent_polls.min(Semaphore::MAX_PERMITS))),
         });
-        let notices = Notices { stage: index, sender: sender.clone() };
         stages.push(StageInstance::new(context, notices, runtime.clone(), plan.health.clone()));
     }
     Ok(())

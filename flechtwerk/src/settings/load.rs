@@ -65,6 +65,7 @@ impl Reader {
             max_batch_bytes: self.get("max_batch_bytes", Bytes(default.max_batch_bytes)).0,
             max_batch_time: self.time("max_batch_time", default.max_batch_time),
             commit_interval: self.get("commit_interval", default.commit_interval),
+            max_concurrent_polls: self.get("max_concurrent_polls", default.max_concurrent_polls),
             connect_timeout: self.time("connect_timeout", default.connect_timeout),
             broker_timeout: self.time("broker_timeout", default.broker_timeout),
             revoke_timeout: self.time("revoke_timeout", default.revoke_timeout),

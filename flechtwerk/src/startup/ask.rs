@@ -123,14 +123,14 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Committed offsets of all input partitions of a stage that exist.
+/// Committed offsets of all partitions that a stage's tasks own and that exist.
 pub(crate) fn committed_of(
     asker: &Asker<'_>,
     names: &StageNames,
     which: Stability,
     partitions: impl Fn(&Arc<str>) -> i32,
 ) -> Result<Vec<Committed>, Problem> {
-    let all = names.inputs.iter().flat_map(|topic| {
+    let all = names.leases.iter().flat_map(|topic| {
         (0..partitions(topic)).map(|partition| TopicPartition { topic: topic.clone(), partition })
     });
     let all: Vec<_> = all.collect();

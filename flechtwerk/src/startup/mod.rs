@@ -1,4 +1,4 @@
-//! The checks before anything is read, created or joined: all problems in one report, each with its mend (S7.1-S7.3,
+//! The checks before anything is read, created or joined: all problems in one report, each with its mend (S7.1-S7.4,
 //! S7.6, S1.2 at run time). What must hold is in `structure`, free of I/O; this module asks the cluster.
 
 mod ask;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use ask::{Asker, committed_of};
-pub(crate) use create::{create, make, new_changelog, new_topic};
+pub(crate) use create::{create, make, new_changelog, new_config_topic, new_topic};
 pub(crate) use report::{Problem, Program};
-pub(crate) use structure::{Seen, roles, structure};
+pub(crate) use structure::{Role, Seen, roles, structure};
 
 use crate::glue::{AnyStage, StageInfo};
 use crate::naming::{Mapping, StageNames, list, names};
@@ -124,5 +124,7 @@ fn committed(stages: &[Chosen], seen: &Seen, asker: &Asker<'_>) -> Result<Commit
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
+#[cfg(test)]
+mod extractor_tests;
 #[cfg(test)]
 mod tests;

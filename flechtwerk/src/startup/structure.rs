@@ -22,6 +22,8 @@ pub(crate) struct Seen {
 pub(crate) struct Role {
     /// The stages that read it.
     pub(crate) read_by: Vec<&'static str>,
+    /// The extractors whose configs lie in it.
+    pub(crate) configures: Vec<&'static str>,
     /// The stages that write it.
     pub(crate) written_by: Vec<&'static str>,
 }
@@ -30,20 +32,20 @@ impl Role {
     fn place(&self) -> String {
         let stages =
             |names: &[&str]| format!("stage{} {}", if names.len() == 1 { "" } else { "s" }, list(names));
-        match (self.read_by.as_slice(), self.written_by.as_slice()) {
-            ([], writers) => format!("output of {}", stages(writers)),
-            (readers, []) => format!("input of {}", stages(readers)),
-            (readers, writers) => format!("input of {}, output of {}", stages(readers), stages(writers)),
-        }
+        let uses = [("input", &self.read_by), ("config", &self.configures), ("output", &self.written_by)];
+        let uses = uses.iter().filter(|(_, names)| !names.is_empty());
+        uses.map(|(what, names)| format!("{what} of {}", stages(names))).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// All topics of these stages but the changelogs, each once.
 pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
     let mut roles: BTreeMap<Arc<str>, Role> = BTreeMap::new();
-    for Chosen { names, .. } in stages {
+    for Chosen { names, info } in stages {
         for topic in &names.inputs {
-            roles.entry(topic.clone()).or_default().read_by.push(names.stage);
+            let role = roles.entry(topic.clone()).or_default();
+            let readers = if info.extractor.is_some() { &mut role.configures } else { &mut role.read_by };
+            readers.push(names.stage);
         }
         for topic in &names.outputs {
             roles.entry(topic.clone()).or_default().written_by.push(names.stage);
@@ -61,8 +63,8 @@ pub(crate) fn structure(
 ) -> Result<Ready, Vec<Problem>> {
     let mut check = Check { seen, settings, program, problems: Vec::new(), ready: Ready::default() };
     check.topics(stages);
-    for Chosen { names, .. } in stages {
-        check.stage(names);
+    for Chosen { names, info } in stages {
+        check.stage(names, info.extractor.is_some());
     }
     if check.problems.is_empty() { Ok(check.ready) } else { Err(check.problems) }
 }
@@ -91,7 +93,7 @@ impl Check<'_> {
             if self.seen.topics.contains_key(&topic) {
                 continue;
             }
-            let only_written = role.read_by.is_empty();
+            let only_written = role.read_by.is_empty() && role.configures.is_empty();
             if only_written && self.settings.create_outputs {
                 self.ready.missing.push(new_topic(&topic, -1, -1));
                 continue;
@@ -121,11 +123,16 @@ impl Check<'_> {
         readers.flatten().find_map(|input| self.seen.topics.get(input)).map(|found| found.partitions)
     }
 
-    fn stage(&mut self, names: &StageNames) {
+    fn stage(&mut self, names: &StageNames, extractor: bool) {
         let found =
             names.inputs.iter().map(|topic| self.seen.topics.get(topic).map(|found| found.partitions));
         let counts: Option<Vec<i32>> = found.collect();
-        let partitions = counts.and_then(|counts| self.one_count(names, &counts));
+        let partitions = counts.and_then(|counts| match (counts.is_empty(), extractor) {
+            // Without a config topic there is one token.
+            (true, _) => Some(1),
+            (false, true) => self.one_token_count(names, &counts),
+            (false, false) => self.one_count(names, &counts),
+        });
         let changelog_id = names.changelog.as_ref().and_then(|changelog| {
             let found = self.seen.topics.get(changelog)?.clone();
             self.changelog(names, changelog, &found, partitions);
@@ -164,6 +171,29 @@ impl Check<'_> {
         None
     }
 
+    /// S7.4
+    fn one_token_count(&mut self, names: &StageNames, counts: &[i32]) -> Option<i32> {
+        let first = *counts.first()?;
+        if counts.iter().all(|count| *count == first) {
+            return Some(first);
+        }
+        let each: Vec<String> =
+            names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
+        self.problems.push(Problem {
+            what: format!("the config topics differ in their number of partitions: {}", each.join(", ")),
+            place: format!("stage `{}`", names.stage),
+            why: "a token is the partition of one number of every config topic, and a config belongs to the token that its \
+                  key and their number say"
+                .into(),
+            mend: format!(
+                "copy the configs of the odd one into a new topic with as many partitions as the others have, and start \
+                 with\n{}",
+                self.program.command("--topic NAME=TOPIC")
+            ),
+        });
+        None
+    }
+
     /// S7.3, the changelog itself.
     fn changelog(
         &mut self,
@@ -180,7 +210,11 @@ impl Check<'_> {
                 what: format!(
                     "the changelog has {} partitions, but {} {partitions}",
                     found.partitions,
-                    if names.inputs.len() == 1 { "the input has" } else { "the inputs have" },
+                    match names.inputs.len() {
+                        0 => "an extractor without configs has",
+                        1 => "the input has",
+                        _ => "the inputs have",
+                    },
                 ),
                 place: place.clone(),
                 why: "keys now lie in other partitions than their state: repartitioning needs a state migration".into(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::glue::{
-    AnyStage, BoxFuture, Env, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round, RoundEnd,
-    StageInfo, Start, StateInfo, TopicInfo,
+    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round,
+    RoundEnd, StageInfo, Start, StateInfo, TopicInfo,
 };
 use crate::port::{
     BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, Stability, TopicDescription,
@@ -55,6 +55,23 @@ pub(crate) static ENRICH: StageInfo = stage("enrich", &[&WORDS], &[Part::Output(
 /// words and counts -> alerts, with state.
 pub(crate) static MERGE: StageInfo =
     stage("merge", &[&WORDS, &COUNTS], &[STATE, Part::Output(&ALERTS)], None);
+
+const fn extractor(
+    name: &'static str,
+    configs: &'static [&'static TopicInfo],
+    parts: &'static [Part],
+) -> StageInfo {
+    let poll_interval = Duration::from_secs(90);
+    let extractor = Some(ExtractorInfo { poll_interval, suspends: false });
+    StageInfo { extractor, ..stage(name, configs, parts, None) }
+}
+
+/// Configs in words, to alerts, with a cursor.
+pub(crate) static POLL: StageInfo = extractor("poll", &[&WORDS], &[STATE, Part::Output(&ALERTS)]);
+/// Configs in words and counts, to alerts, without a cursor.
+pub(crate) static POLL_BOTH: StageInfo = extractor("poll-both", &[&WORDS, &COUNTS], &[Part::Output(&ALERTS)]);
+/// No configs, to alerts.
+pub(crate) static TICK: StageInfo = extractor("tick", &[], &[STATE, Part::Output(&ALERTS)]);
 
 /// A topic of the cluster in memory.
 #[derive(Clone, Debug)]

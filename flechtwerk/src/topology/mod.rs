@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
+use crate::settings::duration_text;
 use crate::startup::Chosen;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
@@ -30,11 +31,19 @@ struct Stage {
     function: String,
     application_id: String,
     group: String,
+    kind: &'static str,
     inputs: Vec<String>,
     outputs: Vec<String>,
     state: Option<State>,
-    start: &'static str,
-    order: &'static str,
+    /// Of a transformer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<&'static str>,
+    /// Of a transformer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'static str>,
+    /// Of an extractor, whose inputs are its config topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_interval: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,6 +90,7 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
         function: info.id.to_owned(),
         application_id: names.application_id.to_string(),
         group: names.group().to_string(),
+        kind: if info.extractor.is_some() { "extractor" } else { "transformer" },
         inputs: texts(&names.inputs),
         outputs: texts(&names.outputs),
         state: state.map(|(state, changelog)| State {
@@ -88,14 +98,15 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
             version: state.version,
             changelog: changelog.to_string(),
         }),
-        start: match info.start {
+        start: info.extractor.is_none().then_some(match info.start {
             Start::Earliest => "earliest",
             Start::Latest => "latest",
-        },
-        order: match info.order {
+        }),
+        order: info.extractor.is_none().then_some(match info.order {
             Order::Inputs => "inputs",
             Order::Timestamp => "timestamp",
-        },
+        }),
+        poll_interval: info.extractor.map(|extractor| duration_text(extractor.poll_interval)),
     }
 }
 

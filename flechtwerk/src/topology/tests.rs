@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::*;
 use crate::settings::Settings;
 use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, MERGE};
+use crate::startup::testing::{COUNT, ENRICH, MERGE, POLL, TICK};
 
 fn topology() -> Topology {
     let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
@@ -106,6 +106,7 @@ fn json() {
               "function": "count",
               "application_id": "prod-demo-count",
               "group": "prod-demo-count",
+              "kind": "transformer",
               "inputs": [
                 "words"
               ],
@@ -125,6 +126,7 @@ fn json() {
               "function": "enrich",
               "application_id": "prod-demo-enrich",
               "group": "prod-demo-enrich",
+              "kind": "transformer",
               "inputs": [
                 "words"
               ],
@@ -140,6 +142,7 @@ fn json() {
               "function": "merge",
               "application_id": "prod-demo-merge",
               "group": "prod-demo-merge",
+              "kind": "transformer",
               "inputs": [
                 "words",
                 "counts"
@@ -182,6 +185,84 @@ fn json() {
         }
     "#]]
     .assert_eq(&topology().json());
+}
+
+#[test]
+fn extractors() {
+    let settings = Settings::default();
+    let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &settings).unwrap());
+    expect![[r#"
+        pipeline demo
+        ├─ poll
+        │  ├─ config  words
+        │  ├─ polls   every 1m30s
+        │  ├─ keeps   Count (version 1) in demo-poll-changelog
+        │  ├─ writes  alerts
+        │  └─ group   demo-poll
+        └─ tick
+           ├─ polls   every 1m30s
+           ├─ keeps   Count (version 1) in demo-tick-changelog
+           ├─ writes  alerts
+           └─ group   demo-tick
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_words(["words"])
+            stage_poll[/"<b>poll</b><br/>demo-poll"/]
+            topic_words -. config .-> stage_poll
+            changelog_demo_2d_poll_2d_changelog[("demo-poll-changelog")]
+            stage_poll <-. "Count" .-> changelog_demo_2d_poll_2d_changelog
+            stage_poll --> topic_alerts
+            stage_tick[/"<b>tick</b><br/>demo-tick"/]
+            changelog_demo_2d_tick_2d_changelog[("demo-tick-changelog")]
+            stage_tick <-. "Count" .-> changelog_demo_2d_tick_2d_changelog
+            stage_tick --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_alerts [label="alerts", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_poll [label="poll\ndemo-poll", shape=parallelogram];
+            topic_words -> stage_poll [label=config, style=dashed];
+            changelog_demo_2d_poll_2d_changelog [label="demo-poll-changelog", shape=cylinder];
+            stage_poll -> changelog_demo_2d_poll_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_poll -> topic_alerts;
+            stage_tick [label="tick\ndemo-tick", shape=parallelogram];
+            changelog_demo_2d_tick_2d_changelog [label="demo-tick-changelog", shape=cylinder];
+            stage_tick -> changelog_demo_2d_tick_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_tick -> topic_alerts;
+        }
+    "#]]
+    .assert_eq(&topology.dot());
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    expect![[r#"
+        {
+          "application_id": "demo-tick",
+          "function": "tick",
+          "group": "demo-tick",
+          "inputs": [],
+          "kind": "extractor",
+          "name": "tick",
+          "outputs": [
+            "alerts"
+          ],
+          "poll_interval": "1m30s",
+          "state": {
+            "changelog": "demo-tick-changelog",
+            "type": "Count",
+            "version": 1
+          }
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&json["stages"][1]).unwrap());
 }
 
 #[test]

@@ -19,88 +19,89 @@ fn short_help() {
         &Fake::new(sound()),
         "-h",
         expect![[r#"
-        The pipeline `demo`: stages `count`, `enrich` and `merge`
+            The pipeline `demo`: stages `count`, `enrich` and `merge`
 
-        Usage: demo [OPTIONS] [COMMAND]
+            Usage: demo [OPTIONS] [COMMAND]
 
-        Commands:
-          run       Runs the stages until SIGTERM or SIGINT (the default)
-          check     Makes the startup checks and lists every problem with its mend; changes nothing
-          topology  Shows stages, topics, groups and changelogs; needs no cluster
-          topics    Creates topics
-          reset     Lets stages begin anew: offsets to the beginning or a time, state empty
+            Commands:
+              run       Runs the stages until SIGTERM or SIGINT (the default)
+              check     Makes the startup checks and lists every problem with its mend; changes nothing
+              topology  Shows stages, topics, groups and changelogs; needs no cluster
+              topics    Creates topics
+              reset     Lets stages begin anew: offsets to the beginning or a time, state empty
 
-        Options:
-          -h, --help     Print help (see more with '--help')
-          -V, --version  Print version
+            Options:
+              -h, --help     Print help (see more with '--help')
+              -V, --version  Print version
 
-        Pipeline:
-              --config <FILE>       Settings file (TOML) [env: FLECHTWERK_CONFIG]
-              --stage <NAME>        Stage to work on; repeatable [default: all]
-              --namespace <PREFIX>  Prefix of groups, transactional ids and changelogs, so that two
-                                    environments can share a cluster
-              --topic <NAME=TOPIC>  Uses TOPIC in the cluster for the topic that the code calls NAME;
-                                    repeatable
+            Pipeline:
+                  --config <FILE>       Settings file (TOML) [env: FLECHTWERK_CONFIG]
+                  --stage <NAME>        Stage to work on; repeatable [default: all]
+                  --namespace <PREFIX>  Prefix of groups, transactional ids and changelogs, so that two
+                                        environments can share a cluster
+                  --topic <NAME=TOPIC>  Uses TOPIC in the cluster for the topic that the code calls NAME;
+                                        repeatable
 
-        Cluster:
-              --bootstrap-servers <HOST:PORT>  Brokers to ask first, comma separated [default:
-                                               localhost:9092]
-              --security-protocol <PROTOCOL>   plaintext, tls, sasl_plaintext or sasl_tls [default: by what
-                                               else is set]
-              --sasl-mechanism <MECHANISM>     PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default:
-                                               SCRAM-SHA-512]
-              --sasl-username <NAME>           User to log in as
-              --sasl-password-file <FILE>      File that holds the user's password
-              --tls-ca <FILE>                  Certificates of the authorities to trust, PEM [default: the
-                                               system's]
-              --tls-cert <FILE>                Certificate of this client, PEM
-              --tls-key <FILE>                 Its private key, PEM
-              --tls-key-password-file <FILE>   File that holds the key's password
-              --connect-timeout <TIME>         How long to wait for the cluster's first answer [default:
-                                               10s]
-          -X <KEY=VALUE>                       Setting of librdkafka, such as socket.keepalive.enable=true;
-                                               repeatable
+            Cluster:
+                  --bootstrap-servers <HOST:PORT>  Brokers to ask first, comma separated [default:
+                                                   localhost:9092]
+                  --security-protocol <PROTOCOL>   plaintext, tls, sasl_plaintext or sasl_tls [default: by what
+                                                   else is set]
+                  --sasl-mechanism <MECHANISM>     PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default:
+                                                   SCRAM-SHA-512]
+                  --sasl-username <NAME>           User to log in as
+                  --sasl-password-file <FILE>      File that holds the user's password
+                  --tls-ca <FILE>                  Certificates of the authorities to trust, PEM [default: the
+                                                   system's]
+                  --tls-cert <FILE>                Certificate of this client, PEM
+                  --tls-key <FILE>                 Its private key, PEM
+                  --tls-key-password-file <FILE>   File that holds the key's password
+                  --connect-timeout <TIME>         How long to wait for the cluster's first answer [default:
+                                                   10s]
+              -X <KEY=VALUE>                       Setting of librdkafka, such as socket.keepalive.enable=true;
+                                                   repeatable
 
-        Observing:
-              --log <FILTER>                Log lines to write: a level, or levels by module as in
-                                            info,flechtwerk=debug [default: info; other commands than run:
-                                            warn]
-              --log-format <FORMAT>         text or json [default: text]
-              --metrics-listen <HOST:PORT>  Serves /metrics, /live and /ready [default: nowhere]
+            Observing:
+                  --log <FILTER>                Log lines to write: a level, or levels by module as in
+                                                info,flechtwerk=debug [default: info; other commands than run:
+                                                warn]
+                  --log-format <FORMAT>         text or json [default: text]
+                  --metrics-listen <HOST:PORT>  Serves /metrics, /live and /ready [default: nowhere]
 
-        Running:
-              --create-outputs[=<BOOL>]  Creates missing output topics with the cluster's defaults
-              --instance-id <ID>         Name of this instance, the same after a restart: it then has its
-                                         partitions back at once
-              --stay-in-group[=<BOOL>]   Stays in its groups at a stop, to be waited for (rolling restarts);
-                                         needs an --instance-id
-              --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb, where it
-                                         is built in]
-              --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
-              --shutdown-timeout <TIME>  Longest time for a clean stop [default: 30s]
+            Running:
+                  --create-outputs[=<BOOL>]  Creates missing output topics with the cluster's defaults
+                  --instance-id <ID>         Name of this instance, the same after a restart: it then has its
+                                             partitions back at once
+                  --stay-in-group[=<BOOL>]   Stays in its groups at a stop, to be waited for (rolling restarts);
+                                             needs an --instance-id
+                  --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb, where it
+                                             is built in]
+                  --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
+                  --shutdown-timeout <TIME>  Longest time for a clean stop [default: 30s]
 
-        Batches:
-              --max-poll-records <N>    Most records of a transaction [default: 5000]
-              --max-batch-bytes <SIZE>  Most bytes of a transaction: inputs, outputs and changed state
-                                        [default: 8MiB]
-              --max-batch-time <TIME>   Longest time for the user code of one batch, after which the process
-                                        stops [default: 5m]
-              --commit-interval <TIME>  Shortest time between two commits of a task while records keep
-                                        coming [default: 50ms]
+            Batches:
+                  --max-poll-records <N>      Most records of a transaction [default: 5000]
+                  --max-batch-bytes <SIZE>    Most bytes of a transaction: inputs, outputs and changed state
+                                              [default: 8MiB]
+                  --max-batch-time <TIME>     Longest time for the user code of one batch, after which the
+                                              process stops [default: 5m]
+                  --commit-interval <TIME>    Shortest time between two commits of a task while records keep
+                                              coming [default: 50ms]
+                  --max-concurrent-polls <N>  Most calls of an extractor at a time [default: 100]
 
-        Time limits:
-              --broker-timeout <TIME>       How long a failing request is repeated before the process stops
-                                            [default: 2m]
-              --revoke-timeout <TIME>       How long a commit in flight may take when its partition is taken
-                                            away [default: 1s]
-              --session-timeout <TIME>      How long an instance may be silent before the others take over
-                                            [default: 10s]
-              --heartbeat-interval <TIME>   Time between two signs of life to the group [default: 500ms]
-              --transaction-timeout <TIME>  How long a transaction may be open before the cluster aborts it
-                                            [default: 15s]
+            Time limits:
+                  --broker-timeout <TIME>       How long a failing request is repeated before the process stops
+                                                [default: 2m]
+                  --revoke-timeout <TIME>       How long a commit in flight may take when its partition is taken
+                                                away [default: 1s]
+                  --session-timeout <TIME>      How long an instance may be silent before the others take over
+                                                [default: 10s]
+                  --heartbeat-interval <TIME>   Time between two signs of life to the group [default: 500ms]
+                  --transaction-timeout <TIME>  How long a transaction may be open before the cluster aborts it
+                                                [default: 15s]
 
-        Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.
-    "#]],
+            Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.
+        "#]],
     );
 }
 
@@ -252,6 +253,7 @@ fn the_defaults_in_the_help_are_the_real_ones() {
         ("--bootstrap-servers", default.bootstrap_servers),
         ("--state-dir", default.state_dir.display().to_string()),
         ("--max-poll-records", default.max_poll_records.to_string()),
+        ("--max-concurrent-polls", default.max_concurrent_polls.to_string()),
         ("--max-batch-bytes", crate::settings::bytes_text(default.max_batch_bytes)),
     ]);
     for (flag, value) in expected {
