@@ -94,6 +94,16 @@ impl Rig {
         command
     }
 
+    /// Runs a command that takes nothing but cluster, names and stage; gives status, stdout and stderr.
+    pub fn tool(&self, subcommand: &[&str]) -> (i32, String, String) {
+        let known = ["--bootstrap-servers", "--namespace", "--stage", "--topic"];
+        let mut args = Vec::new();
+        for pair in self.args.windows(2).filter(|pair| known.contains(&pair[0].as_str())) {
+            args.extend_from_slice(pair);
+        }
+        Rig { args, ..self.clone() }.run(subcommand)
+    }
+
     /// Starts an instance.
     pub fn start(&self) -> Instance {
         let path = self.dir().join(format!("log-{:08x}", rand::random::<u32>()));

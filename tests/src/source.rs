@@ -22,6 +22,8 @@ struct Inner {
     items: Mutex<BTreeMap<String, u64>>,
     /// How often each page was asked for, by name and cursor.
     served: Mutex<BTreeMap<(String, u64), usize>>,
+    /// How often each name was asked for.
+    asked: Mutex<BTreeMap<String, usize>>,
     requests: AtomicUsize,
     /// Requests under way, and the most there ever were.
     now: AtomicUsize,
@@ -77,6 +79,11 @@ impl Source {
         self.inner.requests.load(Ordering::SeqCst)
     }
 
+    /// How many requests there were for this name.
+    pub fn requests_for(&self, name: &str) -> usize {
+        self.inner.asked.lock().expect("the names").get(name).copied().unwrap_or(0)
+    }
+
     /// How many requests there are at this moment.
     pub fn open(&self) -> usize {
         self.inner.now.load(Ordering::SeqCst)
@@ -109,10 +116,14 @@ fn serve(inner: &Inner, line: &str, mut stream: TcpStream) -> std::io::Result<()
     let name = words.next().unwrap_or_default().to_owned();
     let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
     let (cursor, limit) = (number(), number());
+    *inner.asked.lock().expect("the names").entry(name.clone()).or_default() += 1;
     std::thread::sleep(Duration::from_millis(inner.delay.load(Ordering::SeqCst)));
     // Who asked may be gone: then nobody waits for this any more.
     stream.set_nonblocking(true)?;
-    while inner.silent.load(Ordering::SeqCst) && !matches!(stream.peek(&mut [0]), Ok(0)) {
+    while inner.silent.load(Ordering::SeqCst) {
+        if matches!(stream.peek(&mut [0]), Ok(0)) {
+            return Ok(());
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     stream.set_nonblocking(false)?;
