@@ -19,6 +19,7 @@ pages! {
     first_pipeline = "src/first-pipeline.md",
     topics_and_codecs = "src/topics-and-codecs.md",
     state = "src/state.md",
+    extractors = "src/extractors.md",
     exactly_once = "src/exactly-once.md",
     running = "src/running.md",
     runbook = "src/runbook.md",
