@@ -6,6 +6,7 @@
 mod batch;
 mod configs;
 mod context;
+mod control;
 mod error;
 mod lag;
 mod messages;

@@ -9,9 +9,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::context::StageContext;
+use super::control::Control;
 use super::error::Failure;
-use super::task::{self, Control};
-use super::token;
+use super::{task, token};
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
+use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
@@ -26,42 +27,6 @@ use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Ove
 const IDLE_COMMIT: Duration = Duration::from_secs(60);
 /// Looks at the queues now and then even if nothing woke the task.
 const FALLBACK_POLL: Duration = Duration::from_millis(500);
-/// After a failure, a commit in flight is awaited this long (S6.1).
-const HALT_LIMIT: Duration = Duration::from_secs(10);
-/// A worker thread that takes longer to end is left behind.
-const WORKER_LIMIT: Duration = Duration::from_secs(10);
-
-/// What a stage tells its tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
-    Assigned { mine: bool },
-    Revoked,
-    Lost,
-    Stop,
-    Halt,
-}
-
-impl Control {
-    /// How long what is in flight may still take.
-    pub(super) fn limit(self, context: &StageContext) -> Option<Duration> {
-        match self {
-            Control::Assigned { mine: false } => Some(context.limits.revoke_timeout),
-            Control::Halt => Some(HALT_LIMIT),
-            _ => None,
-        }
-    }
-
-    /// As the state machine is told.
-    pub(super) fn event(self) -> Event {
-        match self {
-            Control::Assigned { mine } => Event::Assigned { mine },
-            Control::Revoked => Event::Revoked,
-            Control::Lost => Event::Lost,
-            Control::Stop => Event::Stop,
-            Control::Halt => Event::Halt,
-        }
-    }
-}
 
 /// Runs a task to its end.
 pub(super) async fn run(
@@ -111,53 +76,6 @@ pub(super) async fn run(
         }
     }
     end_worker(&task.context, partition, &mut reports).await;
-}
-
-/// Starts the thread of a task or token; one that can't be started stops the process.
-pub(super) fn start_worker(
-    context: &Arc<StageContext>,
-    partition: i32,
-    reports: UnboundedSender<Report>,
-    notices: &Notices,
-) -> Option<Worker> {
-    match Worker::start(context.clone(), partition, reports) {
-        Ok(worker) => Some(worker),
-        Err(error) => {
-            let stage = context.info.name;
-            notices.failed(Failure::new(format!(
-                "stage {stage}: can't start a thread for partition {partition}: {error}"
-            )));
-            None
-        }
-    }
-}
-
-/// The thread is gone before its time.
-pub(super) fn thread_died(context: &StageContext, partition: i32) -> Failure {
-    let stage = context.info.name;
-    Failure::new(format!(
-        "stage {stage}: the thread of partition {partition} died of an error in Flechtwerk itself; please report it with \
-         the panic message above"
-    ))
-}
-
-/// Waits until the thread has ended, but not for ever.
-pub(super) async fn end_worker(
-    context: &StageContext,
-    partition: i32,
-    reports: &mut UnboundedReceiver<Report>,
-) {
-    let limit = tokio::time::sleep(WORKER_LIMIT);
-    tokio::pin!(limit);
-    loop {
-        tokio::select! {
-            report = reports.recv() => if matches!(report, Some(Report::Gone) | None) { break },
-            () = &mut limit => {
-                tracing::warn!(stage = context.info.name, partition, "the task's thread has not ended in time and is left behind");
-                break;
-            }
-        }
-    }
 }
 
 struct Task {

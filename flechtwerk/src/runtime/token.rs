@@ -11,11 +11,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::batch::ClosedBatch;
 use super::configs::Change;
 use super::context::StageContext;
+use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
 use super::messages;
 use super::polls::{Finished, Polls};
 use super::stage::Notices;
-use super::task::{Control, end_worker, start_worker, thread_died};
 use super::worker::{Report, Work, Worker};
 use crate::observe::names;
 use crate::port::Store;
@@ -323,3 +323,6 @@ impl Token {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
