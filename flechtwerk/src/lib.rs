@@ -31,6 +31,9 @@
 //! # fn main() {}
 //! ```
 //!
+//! Data comes in from outside of Kafka by [extractors](macro@extractor), page by page: the messages of a page and the
+//! cursor behind it are committed together as well.
+//!
 //! `src/main.rs` is one line, `flechtwerk::main!(my_crate::DEMO);`, and makes the whole program: the arguments, the
 //! settings, the checks at the start.
 //!

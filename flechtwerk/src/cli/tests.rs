@@ -2,6 +2,7 @@
 
 #[cfg(feature = "broker-tests")]
 mod broker;
+mod extractors;
 mod help;
 
 use std::sync::{Arc, Mutex};
@@ -62,12 +63,16 @@ struct Ended {
 }
 
 fn call_with(backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> Ended {
+    call_of(&DEMO, backend, arguments, environment)
+}
+
+fn call_of(pipeline: &Pipeline, backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> Ended {
     let arguments =
         std::iter::once("./demo").chain(arguments.split_whitespace()).map(OsString::from).collect();
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
-    let status = main_with(&DEMO, Call { arguments, environment, width: Some(100) }, backend, &mut output);
+    let status = main_with(pipeline, Call { arguments, environment, width: Some(100) }, backend, &mut output);
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 

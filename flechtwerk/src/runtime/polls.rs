@@ -139,7 +139,7 @@ impl Polls {
         }
         // Somebody else may have more use for it.
         self.permit = None;
-        self.measure();
+        names::polls_running(self.context.info.name, self.token).set(self.calls.len() as f64);
         Ok(())
     }
 
@@ -233,7 +233,6 @@ impl Polls {
     }
 
     fn measure(&self) {
-        names::polls_running(self.context.info.name, self.token).set(self.calls.len() as f64);
         names::configs(self.context.info.name, self.token).set(self.schedule.len() as f64);
     }
 }

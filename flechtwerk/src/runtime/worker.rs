@@ -386,7 +386,7 @@ impl Thread {
         };
         let began = Instant::now();
         let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
-        self.check_duration(&outcome, began.elapsed(), batch.records)?;
+        self.check_duration(&outcome, began.elapsed(), batch.records, batch.page.as_deref())?;
         match &outcome {
             Outcome::Committed { suspect } => {
                 names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
@@ -422,7 +422,13 @@ impl Thread {
 
     /// A full batch must fit into the transaction time-out, or it would be sent and refused for ever (S6.2). One
     /// that took too long may have been stopped with its process; two in a row were not.
-    fn check_duration(&mut self, outcome: &Outcome, took: Duration, records: usize) -> Result<(), Failure> {
+    fn check_duration(
+        &mut self,
+        outcome: &Outcome,
+        took: Duration,
+        records: usize,
+        page: Option<&str>,
+    ) -> Result<(), Failure> {
         let limits = self.context.limits;
         let fenced =
             matches!(outcome, Outcome::Dead { fenced: true, .. } | Outcome::Unknown { fenced: true, .. });
@@ -430,11 +436,20 @@ impl Thread {
         if self.overran < 2 {
             return Ok(());
         }
+        let took = humantime::format_duration(Duration::from_millis(took.as_millis() as u64));
+        if let Some(page) = page {
+            return Err(Failure::new(format!(
+                "stage {}: the transaction of a page of {page} took {took}, longer than transaction_timeout ({}), and so \
+                 the broker ended it; raise --transaction-timeout, or fetch less in one page",
+                self.context.info.name,
+                humantime::format_duration(limits.transaction_timeout),
+            )));
+        }
         Err(Failure::new(format!(
             "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \
              the broker ended it; raise --transaction-timeout, or lower --max-poll-records ({})",
             self.context.info.name,
-            humantime::format_duration(Duration::from_millis(took.as_millis() as u64)),
+            took,
             humantime::format_duration(limits.transaction_timeout),
             limits.max_poll_records
         )))

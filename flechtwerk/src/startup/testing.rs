@@ -330,3 +330,7 @@ impl AnyStage for Described {
 /// A pipeline of `count`, `enrich` and `merge`.
 pub(crate) static DEMO: Pipeline =
     Pipeline { name: "demo", stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)] };
+
+/// A pipeline of extractors.
+pub(crate) static EXTRACT: Pipeline =
+    Pipeline { name: "demo", stages: &[&Described(&POLL), &Described(&POLL_BOTH), &Described(&TICK)] };

@@ -79,7 +79,7 @@ impl AnyStage for Pulse {
         _: &'a Env,
     ) -> BoxFuture<'a, Result<Next, Trouble>> {
         Box::pin(async {
-            let at = page.state.as_ref().map_or(0, |state| cursor(state));
+            let at = page.state.as_ref().map_or(0, cursor);
             if at == self.items {
                 return Ok(Next::Idle);
             }
