@@ -33,8 +33,12 @@ pub(crate) struct Stage {
     pub(crate) start: &'static str,
     /// The first parameter's type.
     pub(crate) input: Type,
-    /// What the other parameters refer to.
+    /// What the parameters by `&mut` refer to.
     pub(crate) slots: Vec<Type>,
+    /// What those by `&` refer to.
+    pub(crate) shared: Vec<Type>,
+    /// For each parameter after the first, whether it is by `&mut`.
+    pub(crate) by_mut: Vec<bool>,
     pub(crate) returns: Type,
 }
 
@@ -60,7 +64,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         })
         .collect();
     let inputs = inputs(args, &parameters, errors);
-    let (input, slots) = check_parameters(&parameters, &signature.ident, signature, errors);
+    let Parameters { input, slots, shared, by_mut } =
+        check_parameters(&parameters, &signature.ident, signature, errors);
     let returns = match &signature.output {
         ReturnType::Type(_, ty) => Some((**ty).clone()),
         ReturnType::Default => {
@@ -83,6 +88,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         start: if args.word("start").as_deref() == Some("latest") { "Latest" } else { "Earliest" },
         input: input?,
         slots,
+        shared,
+        by_mut,
         returns: returns?,
     })
 }
@@ -169,21 +176,29 @@ fn inputs(args: &Args, parameters: &[&PatType], errors: &mut Errors) -> Vec<Type
     types.to_vec()
 }
 
-/// The first parameter is the input, by value; all others are `&mut`.
+/// The parameters, by their ways of being passed.
+#[derive(Default)]
+struct Parameters {
+    input: Option<Type>,
+    slots: Vec<Type>,
+    shared: Vec<Type>,
+    by_mut: Vec<bool>,
+}
+
+/// The first parameter is the input, by value; all others are `&mut` or `&`.
 fn check_parameters(
     parameters: &[&PatType],
     name: &Ident,
     signature: &syn::Signature,
     errors: &mut Errors,
-) -> (Option<Type>, Vec<Type>) {
+) -> Parameters {
     if parameters.is_empty() && signature.receiver().is_none() {
         errors.span(
             signature.paren_token.span.join(),
             format!("a stage takes its input first: `async fn {name}(record: Record<Topic>, ..)`"),
         );
     }
-    let mut input = None;
-    let mut slots = vec![];
+    let mut sorted = Parameters::default();
     for (n, parameter) in parameters.iter().enumerate() {
         if let Some(cfg) = parameter.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             errors.at(
@@ -211,19 +226,29 @@ fn check_parameters(
                     });
                 }
             }
-            (0, ty) => input = Some(ty.clone()),
+            (0, ty) => sorted.input = Some(ty.clone()),
             (_, Type::Reference(reference)) if reference.mutability.is_some() => {
-                slots.push((*reference.elem).clone())
+                sorted.slots.push((*reference.elem).clone());
+                sorted.by_mut.push(true);
             }
-            (_, ty) => errors.at(ty, not_a_slot(parameters[0], parameter)),
+            (_, Type::Reference(reference)) if !by_mut_or_value(&reference.elem) => {
+                sorted.shared.push((*reference.elem).clone());
+                sorted.by_mut.push(false);
+            }
+            (_, ty) => errors.at(ty, misplaced(parameters[0], parameter)),
         }
     }
-    (input, slots)
+    sorted
 }
 
-/// What is wrong with a later parameter that is no `&mut`.
-fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
-    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`";
+/// What surely is not taken by `&`.
+fn by_mut_or_value(ty: &Type) -> bool {
+    ["State", "Out", "Record"].contains(&head(ty).as_str())
+}
+
+/// What is wrong with a later parameter that is not passed as such a type is.
+fn misplaced(first: &PatType, parameter: &PatType) -> String {
+    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, `&Table<T>`, `&Res<R>`, and your own types made of these";
     let ty = match &*parameter.ty {
         Type::Reference(reference) => &*reference.elem,
         ty => ty,
@@ -231,6 +256,7 @@ fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
     let shown = written(ty);
     match head(ty).as_str() {
         "State" | "Out" => format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`"),
+        "Res" | "Table" => format!("all records share one, so it is taken by `&`: write `&{shown}`"),
         "Record" if matches!(&*first.ty, Type::Reference(_)) => {
             format!("the input comes first: move `{}` to the front", written(parameter))
         }

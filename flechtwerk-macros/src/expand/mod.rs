@@ -2,12 +2,14 @@
 
 mod input;
 mod pipeline;
+mod resource;
 mod state;
 mod topic;
 mod transformer;
 
 pub(crate) use input::input;
 pub(crate) use pipeline::pipeline;
+pub(crate) use resource::resource;
 pub(crate) use state::state;
 pub(crate) use topic::topic;
 pub(crate) use transformer::transformer;

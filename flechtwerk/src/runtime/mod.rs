@@ -13,11 +13,13 @@ mod restore;
 mod rounds;
 mod stage;
 mod supervisor;
+mod tables;
 mod task;
 mod transaction;
 mod watchdog;
 mod worker;
 
 pub(crate) use context::{Changelog, Limits};
-pub(crate) use error::RunError;
+pub(crate) use error::{RunError, chain};
 pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};
+pub(crate) use tables::TablePlan;

@@ -124,14 +124,14 @@ fn change(
 }
 
 /// Lets a thread wait until a queue has something.
-struct Parker(Arc<(std::sync::Mutex<bool>, std::sync::Condvar)>);
+pub(super) struct Parker(Arc<(std::sync::Mutex<bool>, std::sync::Condvar)>);
 
 impl Parker {
-    fn new() -> Parker {
+    pub(super) fn new() -> Parker {
         Parker(Arc::default())
     }
 
-    fn wake(&self) -> crate::port::Wake {
+    pub(super) fn wake(&self) -> crate::port::Wake {
         let shared = self.0.clone();
         Arc::new(move || {
             *shared.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
@@ -139,7 +139,7 @@ impl Parker {
         })
     }
 
-    fn wait(&self, limit: Duration) {
+    pub(super) fn wait(&self, limit: Duration) {
         let woken = self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok((mut woken, _)) = self.0.1.wait_timeout_while(woken, limit, |woken| !*woken) {
             *woken = false;

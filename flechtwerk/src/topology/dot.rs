@@ -3,7 +3,7 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A directed graph: topics are ellipses, stages boxes, changelogs cylinders.
+    /// A directed graph: topics are ellipses, stages boxes, changelogs cylinders; tables are dashed.
     pub(crate) fn dot(&self) -> String {
         let mut text = format!(
             "digraph {} {{\n    rankdir=LR;\n    node [fontname=\"sans-serif\"];\n",
@@ -22,6 +22,10 @@ impl Topology {
             text += &format!("    {node} [label={}, shape=box];\n", quoted(&label));
             for topic in &stage.inputs {
                 text += &format!("    {} -> {node};\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                let table = identifier("topic", topic);
+                text += &format!("    {table} -> {node} [label=\"table\", style=dashed];\n");
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);

@@ -3,7 +3,7 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A flowchart: topics are stadiums, stages boxes, changelogs cylinders.
+    /// A flowchart: topics are stadiums, stages boxes, changelogs cylinders; tables are dashed.
     pub(crate) fn mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         for topic in &self.topics {
@@ -14,6 +14,9 @@ impl Topology {
             text += &format!("    {node}[\"<b>{}</b><br/>{}\"]\n", quoted(&stage.name), quoted(&stage.group));
             for topic in &stage.inputs {
                 text += &format!("    {} --> {node}\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                text += &format!("    {} -. \"table\" .-> {node}\n", identifier("topic", topic));
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);

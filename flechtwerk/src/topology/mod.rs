@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
+use crate::naming::used;
 use crate::startup::Chosen;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
@@ -32,6 +33,9 @@ struct Stage {
     group: String,
     inputs: Vec<String>,
     outputs: Vec<String>,
+    tables: Vec<String>,
+    /// Types of the resources that it takes.
+    resources: Vec<String>,
     state: Option<State>,
     start: &'static str,
     order: &'static str,
@@ -62,8 +66,7 @@ impl Topology {
     pub(crate) fn new(pipeline: &str, stages: &[Chosen]) -> Self {
         let mut topics: BTreeMap<Arc<str>, &'static TopicInfo> = BTreeMap::new();
         for Chosen { info, names } in stages {
-            let used = info.inputs.iter().copied().chain(info.outputs());
-            topics.extend(names.inputs.iter().chain(&names.outputs).cloned().zip(used));
+            topics.extend(names.topics().cloned().zip(used(info)));
         }
         Topology {
             pipeline: pipeline.to_owned(),
@@ -83,6 +86,8 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
         group: names.group().to_string(),
         inputs: texts(&names.inputs),
         outputs: texts(&names.outputs),
+        tables: texts(&names.tables),
+        resources: info.resources().map(|need| need.type_name.to_owned()).collect(),
         state: state.map(|(state, changelog)| State {
             type_name: state.type_name.to_owned(),
             version: state.version,

@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::*;
 use crate::settings::Settings;
 use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, MERGE};
+use crate::startup::testing::{COUNT, ENRICH, LOOKUP, MERGE};
 
 fn topology() -> Topology {
     let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
@@ -112,6 +112,8 @@ fn json() {
               "outputs": [
                 "counts"
               ],
+              "tables": [],
+              "resources": [],
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -131,6 +133,8 @@ fn json() {
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
               "state": null,
               "start": "earliest",
               "order": "inputs"
@@ -147,6 +151,8 @@ fn json() {
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -200,4 +206,50 @@ fn type_names_are_escaped_where_they_are_markup() {
     topology.stages[0].state.as_mut().unwrap().type_name = "Window<\"x\">".into();
     assert!(topology.mermaid().contains("Window&lt;&quot;x&quot;&gt;"));
     assert!(topology.dot().contains(r#""Window<\"x\">""#));
+}
+
+#[test]
+fn tables_and_resources_show() {
+    let stages = choose("demo", &[&LOOKUP], &Settings::default()).unwrap();
+    let topology = Topology::new("demo", &stages);
+    expect![[r#"
+        pipeline demo
+        └─ lookup
+           ├─ reads   words
+           ├─ table   items
+           ├─ takes   Http
+           ├─ writes  alerts
+           └─ group   demo-lookup
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        items   Utf8  Json<u64>  demo::Items
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_items(["items"])
+            topic_words(["words"])
+            stage_lookup["<b>lookup</b><br/>demo-lookup"]
+            topic_words --> stage_lookup
+            topic_items -. "table" .-> stage_lookup
+            stage_lookup --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_alerts [label="alerts", shape=ellipse];
+            topic_items [label="items", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_lookup [label="lookup\ndemo-lookup", shape=box];
+            topic_words -> stage_lookup;
+            topic_items -> stage_lookup [label="table", style=dashed];
+            stage_lookup -> topic_alerts;
+        }
+    "#]]
+    .assert_eq(&topology.dot());
 }
