@@ -13,6 +13,7 @@ pub mod observer;
 pub mod pipeline;
 pub mod probe;
 pub mod stages_operations;
+pub mod stages_shared;
 pub mod stages_state;
 pub mod wait;
 

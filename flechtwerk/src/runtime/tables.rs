@@ -200,6 +200,7 @@ impl Filling {
         let parker = Parker::new();
         let Some(mut partitions) = self.open(&parker)? else { return Ok(()) };
         let left = |partitions: &[Partition]| partitions.iter().map(Partition::left).sum::<u64>();
+        tracing::info!(table = %self.topic, offsets = left(&partitions), "reading");
         let progress = restores.begin_table(&self.topic, left(&partitions));
         let mut records: Vec<RawRecord> = Vec::new();
         // Rows are made of the last record of each key, hence only at the end of the first reading.
