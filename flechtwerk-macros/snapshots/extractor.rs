@@ -34,6 +34,7 @@ const _: () = {
             __Config,
             (__T0, ()),
             (State<Cursor>, (Out<Items>, ())),
+            (),
             Result<Next>,
         ) as ::flechtwerk::glue::CheckedBy<
             {
@@ -54,6 +55,7 @@ const _: () = {
                         ::flechtwerk::glue::Says<Cursor>,
                     >(),
                 ];
+                let shared: [&[::flechtwerk::glue::Share]; 0usize] = [];
                 ::flechtwerk::glue::inputs_complete("Record<Sources>", &inputs);
                 ::flechtwerk::glue::state_taken("Cursor", &slots);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
@@ -70,6 +72,7 @@ const _: () = {
                     <<Self::Topics as ::flechtwerk::glue::Pair>::First as ::flechtwerk::glue::Topic>::INFO,
                 ],
                 parts: ::flechtwerk::glue::AllParts::<Self::Slots, 12usize>::LIST,
+                shared: &[],
                 start: ::flechtwerk::glue::Start::Earliest,
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: true,
@@ -82,6 +85,7 @@ const _: () = {
             type Config = <poll as ::flechtwerk::glue::Checked>::Input;
             type Topics = <poll as ::flechtwerk::glue::Checked>::Topics;
             type Slots = <poll as ::flechtwerk::glue::Checked>::Slots;
+            type Shared = <poll as ::flechtwerk::glue::Checked>::Shared;
             fn key(
                 raw: &::flechtwerk::glue::RawRecord,
             ) -> ::flechtwerk::glue::Tried<::flechtwerk::glue::Bytes> {
@@ -103,6 +107,7 @@ const _: () = {
             fn call(
                 config: &Self::Config,
                 slots: &mut Self::Slots,
+                shared: &Self::Shared,
             ) -> impl ::flechtwerk::glue::Future<
                 Output = <poll as ::flechtwerk::glue::Checked>::Returns,
             > + ::flechtwerk::glue::Send {

@@ -35,6 +35,7 @@ const _: () = {
             application_id: ::core::option::Option::None,
             inputs: &[],
             parts: &[],
+            shared: &[],
             start: ::flechtwerk::glue::Start::Earliest,
             order: ::flechtwerk::glue::Order::Inputs,
             custom_key: false,
@@ -44,7 +45,8 @@ const _: () = {
         type Input = ();
         type Topics = ();
         type Slots = ();
-        fn call(_: (), _: &mut ()) -> ::flechtwerk::glue::Ready {
+        type Shared = ();
+        fn call(_: (), _: &mut (), _: &()) -> ::flechtwerk::glue::Ready {
             ::flechtwerk::glue::ready()
         }
     }

@@ -23,12 +23,14 @@ const _: () = {
             __Config,
             (),
             (State<Cursor>, ()),
+            (),
             fw::Result<Next>,
         ) as fw::glue::CheckedBy<
             {
                 let slots: [&[fw::glue::Part]; 1usize] = [
                     fw::glue::slot::<State<Cursor>, fw::glue::Says<Cursor>>(),
                 ];
+                let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::state_taken("Cursor", &slots);
                 fw::glue::parameter(&slots, 0usize);
                 fw::glue::returns_next::<fw::Result<Next>>()
@@ -41,6 +43,7 @@ const _: () = {
                 application_id: ::core::option::Option::None,
                 inputs: &[],
                 parts: fw::glue::AllParts::<Self::Slots, 6usize>::LIST,
+                shared: &[],
                 start: fw::glue::Start::Earliest,
                 order: fw::glue::Order::Inputs,
                 custom_key: false,
@@ -53,12 +56,14 @@ const _: () = {
             type Config = <poll as fw::glue::Checked>::Input;
             type Topics = <poll as fw::glue::Checked>::Topics;
             type Slots = <poll as fw::glue::Checked>::Slots;
+            type Shared = <poll as fw::glue::Checked>::Shared;
             fn decode(_: &fw::glue::RawRecord) -> fw::glue::Tried<()> {
                 fw::glue::Ok(())
             }
             fn call(
                 _: &Self::Config,
                 slots: &mut Self::Slots,
+                shared: &Self::Shared,
             ) -> impl fw::glue::Future<
                 Output = <poll as fw::glue::Checked>::Returns,
             > + fw::glue::Send {

@@ -27,6 +27,7 @@ const _: () = {
             __Input,
             (__T0, (__T1, ())),
             (),
+            (),
             fw::Result,
         ) as fw::glue::CheckedBy<
             {
@@ -43,6 +44,7 @@ const _: () = {
                     >(),
                 ];
                 let slots: [&[fw::glue::Part]; 0usize] = [];
+                let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::inputs_complete("Text", &inputs);
                 fw::glue::input_once(&inputs, 1usize);
                 fw::glue::returns::<fw::Result>()
@@ -58,6 +60,7 @@ const _: () = {
                     <<<Self::Topics as fw::glue::Pair>::Second as fw::glue::Pair>::First as fw::glue::Topic>::INFO,
                 ],
                 parts: fw::glue::AllParts::<Self::Slots, 0usize>::LIST,
+                shared: &[],
                 start: fw::glue::Start::Latest,
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
@@ -67,6 +70,7 @@ const _: () = {
             type Input = <r#match as fw::glue::Checked>::Input;
             type Topics = <r#match as fw::glue::Checked>::Topics;
             type Slots = <r#match as fw::glue::Checked>::Slots;
+            type Shared = <r#match as fw::glue::Checked>::Shared;
             fn key(raw: &fw::glue::RawRecord) -> fw::glue::Tried<fw::glue::Bytes> {
                 let input = <Self as fw::glue::Stage>::decode(raw)?;
                 fw::glue::key::<
@@ -77,6 +81,7 @@ const _: () = {
             fn call(
                 input: Self::Input,
                 slots: &mut Self::Slots,
+                shared: &Self::Shared,
             ) -> impl fw::glue::Future<
                 Output = <r#match as fw::glue::Checked>::Returns,
             > + fw::glue::Send {

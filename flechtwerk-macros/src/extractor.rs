@@ -8,7 +8,7 @@ use syn::{FnArg, LitStr, PatType, ReturnType, Type};
 use crate::args::{Args, Kind};
 use crate::errors::Errors;
 use crate::item::Function;
-use crate::model::{self, Polling, Stage, head, impl_trait, record_of};
+use crate::model::{self, Parameters, Polling, Stage, by_mut_or_value, head, impl_trait, record_of};
 use crate::names;
 use crate::spans::written;
 
@@ -24,7 +24,7 @@ const SPEC: &[(&str, Kind)] = &[
 
 /// The parameters that an extractor may have after its config.
 const POSSIBLE: &str =
-    "`&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`";
+    "`&mut State<S>`, `&mut Out<T>`, `&Table<T>`, `&Res<R>`, and your own types made of these";
 
 /// Reads the attribute.
 pub(crate) fn arguments(attribute: TokenStream, errors: &mut Errors) -> Args {
@@ -49,11 +49,11 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
             FnArg::Receiver(_) => None,
         })
         .collect();
-    let (input, slots) = match args.mentions("config") {
+    let sorted = match args.mentions("config") {
         true => with_config(&parameters, function, errors),
         false => {
             without_config(args, errors);
-            (None, slots(&parameters, &parameters, errors))
+            others(&parameters, &parameters, errors)
         }
     };
     let returns = match &signature.output {
@@ -72,7 +72,7 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
     }
     let input = match config.is_empty() {
         true => syn::parse_quote!(()),
-        false => input?,
+        false => sorted.input?,
     };
     Some(Stage {
         name,
@@ -83,7 +83,9 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         order: "Inputs",
         start: "Earliest",
         input,
-        slots,
+        slots: sorted.slots,
+        shared: sorted.shared,
+        by_mut: sorted.by_mut,
         returns: returns?,
         polling: Some(Polling { interval: interval?, suspended: args.path("suspended").cloned() }),
     })
@@ -147,13 +149,9 @@ fn config(args: &Args, errors: &mut Errors) -> Vec<Type> {
 }
 
 /// The first parameter is the config record, by `&`; all others are `&mut`.
-fn with_config(
-    parameters: &[&PatType],
-    function: &Function,
-    errors: &mut Errors,
-) -> (Option<Type>, Vec<Type>) {
+fn with_config(parameters: &[&PatType], function: &Function, errors: &mut Errors) -> Parameters {
     let signature = &function.signature;
-    let Some((first, others)) = parameters.split_first() else {
+    let Some((first, rest)) = parameters.split_first() else {
         if signature.receiver().is_none() {
             errors.span(
                 signature.paren_token.span.join(),
@@ -163,7 +161,7 @@ fn with_config(
                 ),
             );
         }
-        return (None, vec![]);
+        return Parameters::default();
     };
     let mut input = None;
     if let Some(part) = impl_trait(&first.ty) {
@@ -175,7 +173,7 @@ fn with_config(
         match &*first.ty {
             Type::Reference(reference) if reference.mutability.is_none() => input = Some((*reference.elem).clone()),
             // Where the config only stands at the wrong place, it is enough to say so there.
-            Type::Reference(_) if others.iter().any(|other| is_config(&other.ty)) => {}
+            Type::Reference(_) if rest.iter().any(|other| is_config(&other.ty)) => {}
             Type::Reference(reference) if is_slot(&reference.elem) => errors.at(
                 &first.ty,
                 format!(
@@ -194,7 +192,7 @@ fn with_config(
             ),
         }
     }
-    (input, slots(others, parameters, errors))
+    Parameters { input, ..others(rest, parameters, errors) }
 }
 
 fn is_config(ty: &Type) -> bool {
@@ -227,9 +225,9 @@ fn without_config(args: &Args, errors: &mut Errors) {
     }
 }
 
-/// All of these are `&mut`. `all` are those of the function.
-fn slots(parameters: &[&PatType], all: &[&PatType], errors: &mut Errors) -> Vec<Type> {
-    let mut slots = vec![];
+/// All of these are `&mut` or `&`. `all` are those of the function.
+fn others(parameters: &[&PatType], all: &[&PatType], errors: &mut Errors) -> Parameters {
+    let mut sorted = Parameters::default();
     let has_config = parameters.len() < all.len();
     for parameter in parameters {
         if let Some(cfg) = parameter.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
@@ -246,7 +244,12 @@ fn slots(parameters: &[&PatType], all: &[&PatType], errors: &mut Errors) -> Vec<
                 "a stage can't be generic, since the pipeline runs it as it stands: write the type out",
             ),
             Type::Reference(reference) if reference.mutability.is_some() => {
-                slots.push((*reference.elem).clone())
+                sorted.slots.push((*reference.elem).clone());
+                sorted.by_mut.push(true);
+            }
+            Type::Reference(reference) if !by_mut_or_value(&reference.elem) => {
+                sorted.shared.push((*reference.elem).clone());
+                sorted.by_mut.push(false);
             }
             _ if has_config && is_config(ty) && !is_config(&all[0].ty) => {
                 errors.at(ty, format!("the config comes first: move `{}` to the front", written(*parameter)))
@@ -254,10 +257,10 @@ fn slots(parameters: &[&PatType], all: &[&PatType], errors: &mut Errors) -> Vec<
             _ => errors.at(ty, not_a_slot(ty, has_config)),
         }
     }
-    slots
+    sorted
 }
 
-/// What is wrong with a parameter that is no `&mut`.
+/// What is wrong with a parameter that is not passed as such a type is.
 fn not_a_slot(ty: &Type, has_config: bool) -> String {
     let inner = match ty {
         Type::Reference(reference) => &*reference.elem,
@@ -265,6 +268,7 @@ fn not_a_slot(ty: &Type, has_config: bool) -> String {
     };
     let shown = written(inner);
     match (head(inner).as_str(), record_of(inner)) {
+        ("Res" | "Table", _) => format!("all configs share one, so it is taken by `&`: write `&{shown}`"),
         ("State" | "Out", _) => {
             format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`")
         }

@@ -40,6 +40,9 @@ use proc_macro::TokenStream;
 /// - The name comes first: 1 to 249 letters, digits, `.`, `_` and `-`.
 /// - `key` and `value` name codecs. There is no default, and nothing is guessed from a type's name: `Utf8`, `Bytes`,
 ///   `Json<T>`, `BigEndian<u64>` and its like, or one of your own. What may be null is `Nullable<..>`.
+/// - `row = R, enrich = path::to::function`: in a `Table` of the topic there is an `R` for each key, which the function makes
+///   of a key and a value, `fn(&Key<T>, Value<T>) -> flechtwerk::Result<R>`; without it, the value.
+/// - `empty_is_delete = true`: in a `Table` of the topic, a value without a single byte deletes its key, as null always does.
 /// - `crate = path` says where flechtwerk is, if it has another name: `crate = fw`.
 #[proc_macro_attribute]
 pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -85,8 +88,11 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - The first parameter is the input, by value: a `Record<Topic>`, or for several topics an enum with
 ///   [`#[derive(Input)]`](derive@Input).
-/// - All others are `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of your own that
-///   implement `Slot`. What a function does not take as a parameter it cannot do.
+/// - What belongs to one key is taken by `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of
+///   your own that implement `Slot`.
+/// - What all share is taken by `&`: `Table<T>`, `Res<R>`, or types of your own that implement `Shared`.
+///
+/// What a function does not take as a parameter it cannot do.
 ///
 /// Its future must be `Send`: no `Rc` and no lock guard may live across an `.await`.
 ///
@@ -170,8 +176,8 @@ pub fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - With `config`, the first parameter is the config record, by `&`: a `&Record<Topic>`, or for several topics a `&` of an
 ///   enum with [`#[derive(Input)]`](derive@Input). Each config is polled on its own, with a cursor of its own.
-/// - All others are `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of your own that
-///   implement `Slot`.
+/// - By `&mut` come `State<S>` at most once, `Out<T>` for each topic it sends to, and types of your own that implement
+///   `Slot`; by `&` come `Table<T>`, `Res<R>`, and types of your own that implement `Shared`.
 ///
 /// # Arguments
 ///
@@ -195,6 +201,71 @@ pub fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn extractor(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::extractor(arguments.into(), item.into()).into()
+}
+
+/// Makes an async function the maker of a resource: something that stages share, such as the client of another system.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// use flechtwerk::Secret;
+/// use serde::Deserialize;
+///
+/// #[topic("alerts", key = Utf8, value = Utf8)]
+/// pub struct Alerts;
+///
+/// /// `[resources.pager]` of the settings file, and `FLECHTWERK_RESOURCES_PAGER_TOKEN`.
+/// #[derive(Deserialize)]
+/// pub struct PagerSettings {
+///     url: String,
+///     token: Secret<String>,
+/// }
+///
+/// pub struct Pager {
+///     url: String,
+///     token: Secret<String>,
+/// }
+///
+/// impl Pager {
+///     async fn page(&self, text: &str) -> flechtwerk::Result {
+///         // ..
+/// #       let _ = (&self.url, self.token.expose(), text);
+///         Ok(())
+///     }
+/// }
+///
+/// #[resource]
+/// pub async fn pager(settings: PagerSettings) -> flechtwerk::Result<Pager> {
+///     Ok(Pager { url: settings.url, token: settings.token })
+/// }
+///
+/// #[transformer(inputs = [Alerts])]
+/// pub async fn page(alert: Record<Alerts>, pager: &Res<Pager>) -> flechtwerk::Result {
+///     pager.page(&alert.value).await
+/// }
+///
+/// flechtwerk::pipeline!(pub DEMO = "demo": [page], resources = [pager]);
+/// ```
+///
+/// # The function
+///
+/// It is `async`, free and not generic, and returns `flechtwerk::Result<R>` or another `Result<R, E>`, where `R` is a type of
+/// the same crate. For each `R` there is one such function; something of another crate is put into a struct of your own.
+///
+/// Its parameters are its settings, by value, if it has any: one type with `#[derive(Deserialize)]`; and other resources,
+/// each as a `&Res<R>`.
+///
+/// It runs once in a process, before anything is read, and only if a stage that runs needs it. If it fails, the process ends
+/// with status 2.
+///
+/// # Arguments
+///
+/// - `name = ".."`: the name of its settings, if not the function's.
+/// - `close = path::to::function`: an async function that takes a `&R` and returns what a stage returns. It is called when
+///   the stages have ended, those of resources made later first; what it does not finish within 5 seconds is left.
+/// - `crate = path`: where flechtwerk is, if it has another name.
+#[proc_macro_attribute]
+pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::resource(arguments.into(), item.into()).into()
 }
 
 /// Makes an enum the input of stages that read several topics: each variant holds the record of one.

@@ -33,8 +33,12 @@ pub(crate) struct Stage {
     pub(crate) start: &'static str,
     /// The first parameter's type.
     pub(crate) input: Type,
-    /// What the other parameters refer to.
+    /// What the parameters by `&mut` refer to.
     pub(crate) slots: Vec<Type>,
+    /// What those by `&` refer to.
+    pub(crate) shared: Vec<Type>,
+    /// For each parameter after the first, whether it is by `&mut`.
+    pub(crate) by_mut: Vec<bool>,
     pub(crate) returns: Type,
     /// What only an extractor has.
     pub(crate) polling: Option<Polling>,
@@ -70,7 +74,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         })
         .collect();
     let inputs = inputs(args, &parameters, errors);
-    let (input, slots) = check_parameters(&parameters, &signature.ident, signature, errors);
+    let Parameters { input, slots, shared, by_mut } =
+        check_parameters(&parameters, &signature.ident, signature, errors);
     let returns = match &signature.output {
         ReturnType::Type(_, ty) => Some((**ty).clone()),
         ReturnType::Default => {
@@ -93,6 +98,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         start: if args.word("start").as_deref() == Some("latest") { "Latest" } else { "Earliest" },
         input: input?,
         slots,
+        shared,
+        by_mut,
         returns: returns?,
         polling: None,
     })
@@ -180,21 +187,29 @@ fn inputs(args: &Args, parameters: &[&PatType], errors: &mut Errors) -> Vec<Type
     types.to_vec()
 }
 
-/// The first parameter is the input, by value; all others are `&mut`.
+/// The parameters, by their ways of being passed.
+#[derive(Default)]
+pub(crate) struct Parameters {
+    pub(crate) input: Option<Type>,
+    pub(crate) slots: Vec<Type>,
+    pub(crate) shared: Vec<Type>,
+    pub(crate) by_mut: Vec<bool>,
+}
+
+/// The first parameter is the input, by value; all others are `&mut` or `&`.
 fn check_parameters(
     parameters: &[&PatType],
     name: &Ident,
     signature: &syn::Signature,
     errors: &mut Errors,
-) -> (Option<Type>, Vec<Type>) {
+) -> Parameters {
     if parameters.is_empty() && signature.receiver().is_none() {
         errors.span(
             signature.paren_token.span.join(),
             format!("a stage takes its input first: `async fn {name}(record: Record<Topic>, ..)`"),
         );
     }
-    let mut input = None;
-    let mut slots = vec![];
+    let mut sorted = Parameters::default();
     for (n, parameter) in parameters.iter().enumerate() {
         if let Some(cfg) = parameter.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             errors.at(
@@ -222,19 +237,29 @@ fn check_parameters(
                     });
                 }
             }
-            (0, ty) => input = Some(ty.clone()),
+            (0, ty) => sorted.input = Some(ty.clone()),
             (_, Type::Reference(reference)) if reference.mutability.is_some() => {
-                slots.push((*reference.elem).clone())
+                sorted.slots.push((*reference.elem).clone());
+                sorted.by_mut.push(true);
             }
-            (_, ty) => errors.at(ty, not_a_slot(parameters[0], parameter)),
+            (_, Type::Reference(reference)) if !by_mut_or_value(&reference.elem) => {
+                sorted.shared.push((*reference.elem).clone());
+                sorted.by_mut.push(false);
+            }
+            (_, ty) => errors.at(ty, misplaced(parameters[0], parameter)),
         }
     }
-    (input, slots)
+    sorted
 }
 
-/// What is wrong with a later parameter that is no `&mut`.
-pub(crate) fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
-    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`";
+/// What surely is not taken by `&`.
+pub(crate) fn by_mut_or_value(ty: &Type) -> bool {
+    ["State", "Out", "Record"].contains(&head(ty).as_str())
+}
+
+/// What is wrong with a later parameter that is not passed as such a type is.
+fn misplaced(first: &PatType, parameter: &PatType) -> String {
+    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, `&Table<T>`, `&Res<R>`, and your own types made of these";
     let ty = match &*parameter.ty {
         Type::Reference(reference) => &*reference.elem,
         ty => ty,
@@ -242,6 +267,7 @@ pub(crate) fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
     let shown = written(ty);
     match head(ty).as_str() {
         "State" | "Out" => format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`"),
+        "Res" | "Table" => format!("all records share one, so it is taken by `&`: write `&{shown}`"),
         "Record" if matches!(&*first.ty, Type::Reference(_)) => {
             format!("the input comes first: move `{}` to the front", written(parameter))
         }

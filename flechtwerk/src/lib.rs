@@ -60,7 +60,10 @@ mod partitioner;
 mod pipeline;
 pub mod prelude;
 pub mod record;
+mod resource;
+mod shared;
 mod state;
+mod table;
 pub mod testing;
 mod topic;
 
@@ -98,10 +101,13 @@ pub use out::{Out, OutRecord};
 pub use param::{Slot, SlotParts};
 pub use pipeline::Pipeline;
 pub use record::Record;
+pub use resource::{Res, Resource, Secret};
+pub use shared::{Shared, SharedParts};
 pub use state::{State, StateValue};
+pub use table::{Row, Table, TableTopic};
 pub use topic::{Key, Topic, Value};
 
-pub use flechtwerk_macros::{Input, State, extractor, topic, transformer};
+pub use flechtwerk_macros::{Input, State, extractor, resource, topic, transformer};
 
 /// Lists the stages of a pipeline, by the paths of their functions.
 ///

@@ -24,6 +24,8 @@ pub(crate) struct StageNames {
     pub(crate) leases: Vec<Arc<str>>,
     /// The output topics after mapping, in the order of [`StageInfo::outputs`].
     pub(crate) outputs: Vec<Arc<str>>,
+    /// The topics of its tables after mapping, in the order of [`StageInfo::tables`].
+    pub(crate) tables: Vec<Arc<str>>,
     /// Where the stage keeps state.
     pub(crate) changelog: Option<Arc<str>>,
 }
@@ -34,10 +36,20 @@ impl StageNames {
         &self.application_id
     }
 
+    /// All topics but the changelog, in the order of [`used`].
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.inputs.iter().chain(&self.outputs).chain(&self.tables)
+    }
+
     /// The static transactional id of the task with this partition number.
     pub(crate) fn transactional_id(&self, partition: i32) -> String {
         format!("{}-{partition}", self.application_id)
     }
+}
+
+/// The topics of a stage: inputs, outputs, tables.
+pub(crate) fn used(stage: &StageInfo) -> impl Iterator<Item = &'static TopicInfo> {
+    stage.inputs.iter().copied().chain(stage.outputs()).chain(stage.tables().map(|table| table.topic))
 }
 
 /// How names are changed at run time.
@@ -66,8 +78,7 @@ pub(crate) fn names(
     let mut uses = Uses::default();
     for (stage, names) in stages.iter().zip(&named) {
         check_application_id(stage, names, mapping, &mut problems);
-        let topics = stage.inputs.iter().copied().chain(stage.outputs());
-        for (topic, name) in topics.zip(names.inputs.iter().chain(&names.outputs)) {
+        for (topic, name) in used(stage).zip(names.topics()) {
             let what = format!("topic type `{}`", topic.id);
             uses.add(name, topic.id, what, &mut problems);
         }
@@ -95,15 +106,12 @@ fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) 
         inputs,
         leases,
         outputs: stage.outputs().map(|topic| mapping.topic(topic)).collect(),
+        tables: stage.tables().map(|table| mapping.topic(table.topic)).collect(),
     }
 }
 
 fn unknown_mappings(stages: &[&'static StageInfo], mapping: Mapping<'_>) -> Vec<Problem> {
-    let known: Vec<&str> = stages
-        .iter()
-        .flat_map(|stage| stage.inputs.iter().copied().chain(stage.outputs()))
-        .map(|topic| topic.name)
-        .collect();
+    let known: Vec<&str> = stages.iter().flat_map(|stage| used(stage)).map(|topic| topic.name).collect();
     let unknown = mapping.topics.keys().filter(|name| !known.contains(&name.as_str()));
     unknown
         .map(|name| Problem {

@@ -78,6 +78,41 @@ pub async fn names(config: &Either, out: &mut Out<Items>) -> Result<Next, std::i
     Ok(Next::Idle)
 }
 
+/// What all calls share.
+pub struct Multiplier(u64);
+
+#[resource]
+pub async fn multiplier() -> flechtwerk::Result<Multiplier> {
+    Ok(Multiplier(10))
+}
+
+#[topic("factors", key = Utf8, value = Json<u64>)]
+pub struct Factors;
+
+/// Looks its config up in a table, and takes a resource.
+#[extractor(config = Archives, poll_interval = "1h")]
+pub async fn scaled(
+    archive: &Record<Archives>,
+    factors: &Table<Factors>,
+    out: &mut Out<Items>,
+    by: &Res<Multiplier>,
+) -> flechtwerk::Result<Next> {
+    let factor = factors.get(&archive.key).copied().unwrap_or(1);
+    out.send(archive.key.clone(), archive.value * factor * by.0);
+    Ok(Next::Idle)
+}
+
+/// A table and a resource need no config.
+#[extractor(state = u64, poll_interval = "1h")]
+pub async fn sizes(
+    by: &Res<Multiplier>,
+    seen: &mut State<u64>,
+    factors: &Table<Factors>,
+) -> flechtwerk::Result<Next> {
+    seen.set(factors.len() as u64 * by.0);
+    Ok(Next::Idle)
+}
+
 /// Never ends.
 #[extractor(config = Archives, poll_interval = "1h")]
 pub async fn endless(_: &Record<Archives>) -> flechtwerk::Result<Next> {
@@ -90,7 +125,7 @@ pub async fn double(item: Record<Items>, out: &mut Out<Doubled>) -> flechtwerk::
     Ok(())
 }
 
-flechtwerk::pipeline!(pub FEEDS = "feeds": [poll, tick, names, endless, double]);
+flechtwerk::pipeline!(pub FEEDS = "feeds": [poll, tick, names, endless, double, scaled, sizes], resources = [multiplier]);
 
 fn source(items: u64) -> Option<Source> {
     Some(Source { items, ..Source::default() })
@@ -182,6 +217,18 @@ fn configs_may_come_from_several_topics() {
     driver.send::<Archives>("x".into(), 1);
     driver.poll_blocking("names").unwrap();
     assert_eq!(values(&mut driver), [("a/x".to_owned(), 1), ("s/x".to_owned(), 1)]);
+}
+
+#[test]
+fn an_extractor_looks_at_tables_and_resources() {
+    let mut driver = Driver::new(&FEEDS).resource(Multiplier(10));
+    driver.send::<Factors>("x".into(), 7);
+    driver.send::<Archives>("x".into(), 2);
+    driver.send::<Archives>("y".into(), 2);
+    driver.poll_blocking("scaled").unwrap();
+    assert_eq!(values(&mut driver), [("x".to_owned(), 140), ("y".to_owned(), 20)]);
+    driver.poll_blocking("sizes").unwrap();
+    assert_eq!(driver.state::<u64>("sizes", ""), Some(10));
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod probe;
 pub mod source;
 pub mod stages_extract;
 pub mod stages_operations;
+pub mod stages_shared;
 pub mod stages_state;
 pub mod wait;
 

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use super::transformer::{
-    around, checks, key, nested, slot_places, stage_info, stand_in, topic_alias, with_errors,
+    arguments, around, checks, key, nested, stage_info, stand_in, topic_alias, with_errors,
 };
 use crate::errors::Errors;
 use crate::extractor as model;
@@ -52,6 +52,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let topic_types = &stage.inputs;
     let topics = nested(topic_aliases.iter().map(|topic| quote!(#topic)));
     let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
+    let shared = nested(stage.shared.iter().map(|shared| quote!(#shared)));
     let returns = &stage.returns;
     let checks = checks(stage, &config, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
@@ -75,12 +76,13 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
             #(type #topic_aliases = #topic_types;)*
             type #config = #config_type;
             // As for a transformer: all that may be wrong with the types is found in this one constant.
-            type #checked = <(#config, #topics, #slots, #returns) as #glue::CheckedBy<{ #checks }>>::It;
+            type #checked = <(#config, #topics, #slots, #shared, #returns) as #glue::CheckedBy<{ #checks }>>::It;
             impl #glue::Extractor for __Stage {
                 const INFO: &'static #glue::StageInfo = #info;
                 type Config = <#checked as #glue::Checked>::Input;
                 type Topics = <#checked as #glue::Checked>::Topics;
                 type Slots = <#checked as #glue::Checked>::Slots;
+                type Shared = <#checked as #glue::Checked>::Shared;
                 #decode
                 #key
                 #suspended
@@ -105,14 +107,14 @@ fn suspended(stage: &Stage, glue: &TokenStream) -> Option<TokenStream> {
 /// The call of the function. A future that is not `Send` is reported at the function's name.
 fn call(stage: &Stage, name: &Ident, glue: &TokenStream, has_config: bool) -> TokenStream {
     let span = name.span();
-    let slots = slot_places(stage);
+    let arguments = arguments(stage);
     let config = has_config.then(|| quote_spanned!(span=> config,));
-    let called = quote_spanned!(span=> #name(#config #(&mut #slots),*));
+    let called = quote_spanned!(span=> #name(#config #(#arguments),*));
     let output = quote!(<#name as #glue::Checked>::Returns);
     let future = shown_at(quote!(impl #glue::Future<Output = #output> + #glue::Send), span);
     let parameter = if has_config { quote!(config) } else { quote!(_) };
     quote! {
-        fn call(#parameter: &Self::Config, slots: &mut Self::Slots) -> #future {
+        fn call(#parameter: &Self::Config, slots: &mut Self::Slots, shared: &Self::Shared) -> #future {
             #called
         }
     }

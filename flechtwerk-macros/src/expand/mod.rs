@@ -3,6 +3,7 @@
 mod extractor;
 mod input;
 mod pipeline;
+mod resource;
 mod state;
 mod topic;
 mod transformer;
@@ -10,6 +11,7 @@ mod transformer;
 pub(crate) use extractor::extractor;
 pub(crate) use input::input;
 pub(crate) use pipeline::pipeline;
+pub(crate) use resource::resource;
 pub(crate) use state::state;
 pub(crate) use topic::topic;
 pub(crate) use transformer::transformer;

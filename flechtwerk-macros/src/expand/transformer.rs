@@ -78,6 +78,7 @@ pub(super) fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             application_id: ::core::option::Option::None,
             inputs: &[],
             parts: &[],
+            shared: &[],
             start: #glue::Start::Earliest,
             order: #glue::Order::Inputs,
             custom_key: false,
@@ -96,7 +97,8 @@ pub(super) fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             type Input = ();
             type Topics = ();
             type Slots = ();
-            fn call(_: (), _: &mut ()) -> #glue::Ready {
+            type Shared = ();
+            fn call(_: (), _: &mut (), _: &()) -> #glue::Ready {
                 #glue::ready()
             }
         }
@@ -135,6 +137,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let topic_types = &stage.inputs;
     let topics = nested(topic_aliases.iter().map(|topic| quote!(#topic)));
     let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
+    let shared = nested(stage.shared.iter().map(|shared| quote!(#shared)));
     let returns = &stage.returns;
     let checks = checks(stage, &input, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
@@ -150,12 +153,13 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
             type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
             // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
             // what is wrong is an error once. Errors name the alias, so it has the function's name.
-            type #checked = <(#input, #topics, #slots, #returns) as #glue::CheckedBy<{ #checks }>>::It;
+            type #checked = <(#input, #topics, #slots, #shared, #returns) as #glue::CheckedBy<{ #checks }>>::It;
             impl #glue::Stage for __Stage {
                 const INFO: &'static #glue::StageInfo = #info;
                 type Input = <#checked as #glue::Checked>::Input;
                 type Topics = <#checked as #glue::Checked>::Topics;
                 type Slots = <#checked as #glue::Checked>::Slots;
+                type Shared = <#checked as #glue::Checked>::Shared;
                 #key
                 #call
             }
@@ -186,19 +190,24 @@ pub(super) fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenS
         .slots
         .iter()
         .map(|slot| call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot, #declared>), quote!(())));
+    let shared = stage
+        .shared
+        .iter()
+        .map(|shared| call_shown_as(shared, quote!(#glue::shared), quote!(::<#shared>), quote!(())));
     let returns = &stage.returns;
     let returned = match stage.polling {
         None => quote!(#glue::returns),
         Some(_) => quote!(#glue::returns_next),
     };
     let returned = call_shown_as(returns, returned, quote!(::<#returns>), quote!(()));
-    let (input_count, slot_count) = (stage.inputs.len(), stage.slots.len());
+    let (input_count, slot_count, shared_count) = (stage.inputs.len(), stage.slots.len(), stage.shared.len());
     let calls = calls(stage, glue);
     let inputs =
         (input_count > 0).then(|| quote!(let inputs: [#glue::InputCheck; #input_count] = [#(#inputs),*];));
     quote! {
         #inputs
         let slots: [&[#glue::Part]; #slot_count] = [#(#slots),*];
+        let shared: [&[#glue::Share]; #shared_count] = [#(#shared),*];
         #(#calls;)*
         #returned
     }
@@ -234,6 +243,9 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
     for (n, slot) in stage.slots.iter().enumerate() {
         check(slot, quote!(parameter), quote!((&slots, #n)));
     }
+    for (n, shared) in stage.shared.iter().enumerate().filter(|_| !stage.inputs.is_empty()) {
+        check(shared, quote!(not_an_input), quote!((&inputs, shared[#n])));
+    }
     calls
 }
 
@@ -257,6 +269,10 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
         })
         .collect();
     let most = stage.slots.len() * MOST_PARTS;
+    let shared = match stage.shared.len() * MOST_PARTS {
+        0 => quote!(&[]),
+        most => quote!(#glue::AllShares::<Self::Shared, #most>::LIST),
+    };
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
     let custom_key = stage.key.is_some();
     let extractor = match &stage.polling {
@@ -276,6 +292,7 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
             application_id: #application_id,
             inputs: &[#(<#topics as #glue::Topic>::INFO),*],
             parts: #glue::AllParts::<Self::Slots, #most>::LIST,
+            shared: #shared,
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
@@ -304,26 +321,33 @@ pub(super) fn key(
     })
 }
 
-/// Where each parameter lies in the nested pairs.
-pub(super) fn slot_places(stage: &Stage) -> Vec<TokenStream> {
-    let mut rest = quote!(slots);
-    let places = stage.slots.iter().map(|_| {
-        let slot = quote!(#rest.0);
-        rest = quote!(#rest.1);
-        slot
+/// The parameters after the first, as they are passed: places in the nested pairs `slots` and `shared`.
+pub(super) fn arguments(stage: &Stage) -> Vec<TokenStream> {
+    let (mut slots, mut shared) = (quote!(slots), quote!(shared));
+    let arguments = stage.by_mut.iter().map(|by_mut| match by_mut {
+        true => {
+            let slot = quote!(&mut #slots.0);
+            slots = quote!(#slots.1);
+            slot
+        }
+        false => {
+            let one = quote!(&#shared.0);
+            shared = quote!(#shared.1);
+            one
+        }
     });
-    places.collect()
+    arguments.collect()
 }
 
 /// The call of the function. A future that is not `Send` is reported at the function's name.
 fn call(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
     let span = name.span();
-    let slots = slot_places(stage);
-    let called = quote_spanned!(span=> #name(input #(, &mut #slots)*));
+    let arguments = arguments(stage);
+    let called = quote_spanned!(span=> #name(input #(, #arguments)*));
     let output = quote!(<#name as #glue::Checked>::Returns);
     let future = shown_at(quote!(impl #glue::Future<Output = #output> + #glue::Send), span);
     quote! {
-        fn call(input: Self::Input, slots: &mut Self::Slots) -> #future {
+        fn call(input: Self::Input, slots: &mut Self::Slots, shared: &Self::Shared) -> #future {
             #called
         }
     }

@@ -21,10 +21,13 @@ pub(crate) use self::handover::{Backend, Connected, Launch, LaunchStage};
 pub(crate) use self::output::table;
 use self::output::{Output, count};
 use crate::Pipeline;
+use crate::glue::AnyResource;
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
+use crate::port::Cluster;
+use crate::resource::{self, Pool};
 use crate::settings::{Given, LogFormat, Settings, load};
-use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create, infos};
+use crate::startup::{Asker, Chosen, Problem, Program, Ready, ReadyStage, check, choose, create, infos};
 use crate::topology::Topology;
 
 /// Everything went well.
@@ -72,8 +75,12 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         Err(error) => return usage(&error, output),
     };
     let program = Program { name: program, flags: cli.repeated() };
-    let given =
-        Given { flags: cli.flags(), environment: call.environment, config: cli.cluster.config.clone() };
+    let given = Given {
+        flags: cli.flags(),
+        environment: call.environment,
+        config: cli.cluster.config.clone(),
+        resources: pipeline.resources.iter().map(|entry| entry.listed.info.name).collect(),
+    };
     let loaded = match load(&given) {
         Ok(loaded) => loaded,
         Err(problems) => {
@@ -184,7 +191,7 @@ impl Session<'_> {
         let asker = Asker::new(connected.cluster(), &self.settings);
         match command {
             Command::Check(_) => {
-                let ready = check(&self.stages, &self.settings, connected.cluster(), &self.program)?;
+                let ready = self.check(connected.cluster())?;
                 let rows = ready.stages.iter().map(|stage| {
                     let names = &stage.names;
                     let changelog = match (&names.changelog, &stage.changelog_id) {
@@ -254,16 +261,43 @@ impl Session<'_> {
         }
         let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
         let cluster = connected.cluster();
-        let ready = check(&self.stages, &self.settings, cluster, &self.program)?;
+        let ready = self.check(cluster)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
-        Ok((Launch { settings: self.settings.clone(), stages, health, restores }, connected))
+        // Last, so that nothing has to be closed because something else fails.
+        let pool =
+            Pool::make(&self.resources(), &self.settings.resources).map_err(|problem| vec![problem])?;
+        Ok((Launch { settings: self.settings.clone(), stages, pool, health, restores }, connected))
+    }
+
+    /// The resources that the stages need.
+    fn resources(&self) -> Vec<&'static dyn AnyResource> {
+        let stages: Vec<_> = self.stages.iter().map(|chosen| chosen.info).collect();
+        resource::choose(self.pipeline.resources, &stages)
+    }
+
+    /// All checks that change nothing: the settings of resources, and the cluster.
+    fn check(&self, cluster: &dyn Cluster) -> Result<Ready, Vec<Problem>> {
+        let mut problems = resource::check(&self.resources(), &self.settings.resources);
+        match check(&self.stages, &self.settings, cluster, &self.program) {
+            Ok(ready) if problems.is_empty() => {
+                for warning in &ready.warnings {
+                    tracing::warn!("{warning}");
+                }
+                Ok(ready)
+            }
+            Ok(_) => Err(problems),
+            Err(others) => {
+                problems.extend(others);
+                Err(problems)
+            }
+        }
     }
 
     fn launch(&self, ready: ReadyStage) -> Option<LaunchStage> {
-        let ReadyStage { names, partitions, changelog_id } = ready;
+        let ReadyStage { names, partitions, table_partitions, changelog_id } = ready;
         let stage = *self.pipeline.stages.iter().find(|stage| stage.info().name == names.stage)?;
-        Some(LaunchStage { stage, names, partitions, changelog_id })
+        Some(LaunchStage { stage, names, partitions, table_partitions, changelog_id })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
 use crate::startup::{
     Asker, Chosen, CommittedByStage, Problem, Program, Role, Seen, committed_of, make, new_changelog,
-    new_config_topic, new_topic, roles, structure,
+    new_table, new_topic, roles, structure,
 };
 
 /// Creates the missing topics and says what there is now.
@@ -55,9 +55,9 @@ fn missing_topics(
     let missing: Vec<Arc<str>> = roles.keys().cloned().collect();
     match partitions {
         Some(partitions) => {
-            let make = |(topic, role): (&Arc<str>, &Role)| match role.configures.is_empty() {
-                true => new_topic(topic, partitions, replicas),
-                false => new_config_topic(topic, partitions, replicas),
+            let make = |(topic, role): (&Arc<str>, &Role)| match role.is_read_whole() {
+                false => new_topic(topic, partitions, replicas),
+                true => new_table(topic, partitions, replicas),
             };
             Ok(roles.iter().map(make).collect())
         }
@@ -77,7 +77,7 @@ fn imagined(topic: &NewTopic) -> TopicDescription {
     TopicDescription {
         partitions: topic.partitions,
         id: String::new(),
-        cleanup_policy: "delete".into(),
+        cleanup_policy: topic.config.get("cleanup.policy").map_or("delete", String::as_str).into(),
         max_message_bytes: None,
     }
 }
@@ -86,10 +86,16 @@ fn summary(existing: &BTreeMap<Arc<str>, TopicDescription>, made: &[NewTopic], s
     let mut all: BTreeMap<&str, (i32, &str)> = BTreeMap::new();
     all.extend(existing.iter().map(|(name, topic)| (&**name, (topic.partitions, "exists"))));
     all.extend(made.iter().map(|topic| (&*topic.name, (topic.partitions, "created"))));
+    let roles = roles(stages);
     let is_changelog =
         |name: &str| stages.iter().any(|chosen| chosen.names.changelog.as_deref() == Some(name));
     let rows = all.iter().map(|(name, (partitions, what))| {
-        let kind = if is_changelog(name) { "changelog" } else { "topic" };
+        let is_table = roles.get(*name).is_some_and(|role| !role.table_of.is_empty());
+        let kind = match (is_changelog(name), is_table) {
+            (true, _) => "changelog",
+            (_, true) => "table",
+            _ => "topic",
+        };
         vec![(*name).to_owned(), kind.into(), partitions.to_string(), (*what).to_owned()]
     });
     table(&["NAME", "KIND", "PARTITIONS", ""], rows)

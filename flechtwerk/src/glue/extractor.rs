@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use super::runner::{caught, panicked};
 use super::{
     AnyStage, BoxFuture, Closing, Env, Failure, FailureKind, Listed, Opening, Outputs, Params, RawRecord,
-    Round, RoundEnd, StageInfo, StateChange, Topics, Tried, Trouble, Visit,
+    Round, RoundEnd, SharedParams, StageInfo, StateChange, Topics, Tried, Trouble, Visit,
 };
 use crate::error::BoxError;
 use crate::next::Next;
@@ -79,8 +79,10 @@ pub trait Extractor: Sized + 'static {
     type Config: Send + 'static;
     /// The config topics.
     type Topics: Topics<Self::Config>;
-    /// All other parameters.
+    /// All parameters by `&mut`.
     type Slots: Params;
+    /// All parameters by `&`, but for the config.
+    type Shared: SharedParams;
     /// Decodes a config.
     fn decode(raw: &RawRecord) -> Tried<Self::Config> {
         Self::Topics::decode(raw.input, raw)
@@ -94,7 +96,11 @@ pub trait Extractor: Sized + 'static {
         Self::decode(raw).map(|_| false)
     }
     /// Calls the function. The future is the function's own.
-    fn call(config: &Self::Config, slots: &mut Self::Slots) -> impl Future<Output: Polled> + Send;
+    fn call(
+        config: &Self::Config,
+        slots: &mut Self::Slots,
+        shared: &Self::Shared,
+    ) -> impl Future<Output: Polled> + Send;
 }
 
 /// What an extractor's function returns.
@@ -174,12 +180,15 @@ impl<E: Extractor> AnyStage for ErasedExtractor<E> {
         caught(|| Ok(Config { suspended: E::suspended(record)?, key: E::key(record)? }))
     }
 
-    fn page<'a>(&'a self, page: &'a mut Page, _: &'a Env) -> BoxFuture<'a, Result<Next, Trouble>> {
-        Box::pin(run::<E>(page))
+    fn page<'a>(&'a self, page: &'a mut Page, env: &'a Env) -> BoxFuture<'a, Result<Next, Trouble>> {
+        Box::pin(run::<E>(page, env))
     }
 }
 
-async fn run<E: Extractor>(page: &mut Page) -> Result<Next, Trouble> {
+async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> {
+    let Some(shared) = E::Shared::open(env) else {
+        return Err((FailureKind::User, "a parameter that the stages share was never made".into()));
+    };
     let Page { config, state, change, outputs } = page;
     let mut pool = Vec::new();
     let mut slots = {
@@ -191,7 +200,7 @@ async fn run<E: Extractor>(page: &mut Page) -> Result<Next, Trouble> {
     let _ = slots.visit(&mut Visit::Begin(&place));
     let call = async {
         let config = E::decode(config)?;
-        let returned = E::call(&config, &mut slots).await;
+        let returned = E::call(&config, &mut slots, &shared).await;
         returned.polled().map_err(|error| (FailureKind::User, error))
     };
     let called = AssertUnwindSafe(call).catch_unwind().await;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Config, Failure, FailureKind, Outputs, Page, RawRecord, Round, RoundEnd};
+use super::{
+    Config, Env, Failure, FailureKind, Need, Outputs, Page, RawRecord, Round, RoundEnd, Share, TableInfo,
+};
 use crate::BoxError;
 
 /// A topic type, as a constant.
@@ -83,6 +85,8 @@ pub struct StageInfo {
     pub inputs: &'static [&'static TopicInfo],
     /// The parameters after the input, in order.
     pub parts: &'static [Part],
+    /// What the parameters by `&` stand for, in order.
+    pub shared: &'static [Share],
     /// See [`Start`].
     pub start: Start,
     /// See [`Order`].
@@ -112,11 +116,25 @@ impl StageInfo {
             Part::Output(_) => None,
         })
     }
-}
 
-/// What shared things a round may look at. Nothing yet.
-#[derive(Default)]
-pub struct Env {}
+    /// The topics of the tables.
+    pub fn tables(&self) -> impl Iterator<Item = &'static TableInfo> + use<> {
+        let shared = self.shared;
+        shared.iter().filter_map(|share| match share {
+            Share::Table(table) => Some(*table),
+            Share::Resource(_) => None,
+        })
+    }
+
+    /// The resources.
+    pub fn resources(&self) -> impl Iterator<Item = Need> + use<> {
+        let shared = self.shared;
+        shared.iter().filter_map(|share| match share {
+            Share::Resource(need) => Some(*need),
+            Share::Table(_) => None,
+        })
+    }
+}
 
 /// A future that is boxed once a round.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -4,24 +4,32 @@ mod check;
 mod extractor;
 mod info;
 mod parts;
+mod resource;
 mod round;
 mod runner;
+mod shared;
 mod stage;
+mod table;
 
 pub use check::{
-    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
+    Entry, ResourceEntry, Table, check, input_once, inputs_complete, key_not_null, not_an_input, parameter,
+    places, resource, stages, state_taken,
 };
 pub use extractor::*;
 pub use info::*;
 pub use parts::{AllParts, PartList};
+pub use resource::*;
 pub use round::*;
+pub use shared::*;
 pub use stage::*;
+pub use table::*;
 
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
 pub use crate::next::Next;
 pub use crate::pipeline::Pipeline;
+pub use crate::resource::{Res, Resource};
 pub use crate::state::{StateValue, Storable};
 pub use crate::topic::Topic;
 pub use bytes::Bytes;

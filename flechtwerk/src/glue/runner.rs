@@ -14,9 +14,10 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::{
-    Bucket, Closing, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage, StateChange,
+    Bucket, Closing, Env, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage,
+    StateChange,
 };
-use super::{Outcome, Params, Trouble, Visit};
+use super::{Outcome, Params, SharedParams, Trouble, Visit};
 use crate::out::Buffer;
 
 /// Why a round stopped.
@@ -64,13 +65,18 @@ impl Drop for Undo<'_> {
 pub(super) async fn run<S: Stage>(
     round: &mut Round,
     outputs: &mut Outputs,
+    env: &Env,
     budget: usize,
 ) -> Result<RoundEnd, Failure> {
+    let Some(shared) = S::Shared::open(env) else {
+        let error = "a parameter that the stages share was never made".into();
+        return Err(Failure { record: 0, kind: FailureKind::User, error });
+    };
     let mark = Some(outputs.mark());
     let mut undo = Undo { outputs, mark };
     let limit = if round.records.len() > 1 { budget } else { usize::MAX };
     let meter = Meter { used: AtomicUsize::new(0), limit };
-    match drive::<S>(&round.records, &mut round.buckets, undo.outputs, &meter).await {
+    match drive::<S>(&round.records, &mut round.buckets, undo.outputs, &shared, &meter).await {
         Ok(()) => {
             undo.mark = None;
             Ok(RoundEnd::Done)
@@ -91,6 +97,7 @@ async fn drive<S: Stage>(
     records: &[RawRecord],
     buckets: &mut [Bucket],
     outputs: &mut Outputs,
+    shared: &S::Shared,
     meter: &Meter,
 ) -> Result<(), Stop> {
     let mut end = End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, meter };
@@ -101,7 +108,7 @@ async fn drive<S: Stage>(
         bucket.change = StateChange::Unchanged;
         let slots = open::<S>(bucket, &mut end.pool)?;
         let future =
-            process::<S>(index, slots, &records[bucket.records.clone()], bucket.records.start, meter);
+            process::<S>(index, slots, shared, &records[bucket.records.clone()], bucket.records.start, meter);
         let mut running = match place.take() {
             Some(place) => Place::refill(place, future),
             None => Place(Box::pin(Some(future))),
@@ -152,6 +159,7 @@ fn open<S: Stage>(bucket: &Bucket, pool: &mut Vec<Buffer>) -> Result<S::Slots, S
 async fn process<S: Stage>(
     index: usize,
     mut slots: S::Slots,
+    shared: &S::Shared,
     records: &[RawRecord],
     first: usize,
     meter: &Meter,
@@ -161,7 +169,7 @@ async fn process<S: Stage>(
         let _ = slots.visit(&mut Visit::Begin(raw));
         let step = async {
             let input = S::decode(raw)?;
-            let returned = S::call(input, &mut slots).await;
+            let returned = S::call(input, &mut slots, shared).await;
             returned.outcome().map_err(|error| (FailureKind::User, error))
         };
         let stepped = AssertUnwindSafe(step).catch_unwind().await;

@@ -32,6 +32,7 @@ const STAGE: &[&str] = &["stage"];
 const TASK: &[&str] = &["stage", "partition"];
 const INPUT: &[&str] = &["stage", "topic", "partition"];
 const TOPIC: &[&str] = &["stage", "topic"];
+const TABLE: &[&str] = &["table"];
 
 const RECORD_BUCKETS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0];
 const TIME_BUCKETS: &[f64] = &[0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0];
@@ -76,6 +77,12 @@ metrics! {
     STORE_BYTES = "flechtwerk_store_bytes", Kind::Gauge, TASK;
     /// entries of the task's local state, where that is known
     STORE_ENTRIES = "flechtwerk_store_entries", Kind::Gauge, TASK;
+    /// keys of a table
+    TABLE_KEYS = "flechtwerk_table_keys", Kind::Gauge, TABLE;
+    /// bytes of a table's keys and values as they are in its topic; what they take in memory is more by a constant for each key
+    TABLE_BYTES = "flechtwerk_table_bytes", Kind::Gauge, TABLE;
+    /// offsets of a table's topic that are still to be read before the stages can join their groups
+    TABLE_REMAINING = "flechtwerk_table_remaining_offsets", Kind::Gauge, TABLE;
     /// input records that did not decode
     INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, TOPIC;
     /// calls of an extractor's function that have ended well, with or without something to commit
@@ -132,6 +139,21 @@ of_task! {
 /// See `LAG`.
 pub(crate) fn lag(stage: &str, topic: &str, partition: i32) -> Gauge {
     metrics::gauge!(LAG.name, labels(LAG, &[stage, topic, &partition.to_string()]))
+}
+
+/// See `TABLE_KEYS`.
+pub(crate) fn table_keys(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_KEYS.name, labels(TABLE_KEYS, &[topic]))
+}
+
+/// See `TABLE_BYTES`.
+pub(crate) fn table_bytes(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_BYTES.name, labels(TABLE_BYTES, &[topic]))
+}
+
+/// See `TABLE_REMAINING`.
+pub(super) fn table_remaining(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_REMAINING.name, labels(TABLE_REMAINING, &[topic]))
 }
 
 /// See `INVALID_RECORDS`.

@@ -17,6 +17,7 @@ mod rounds;
 mod schedule;
 mod stage;
 mod supervisor;
+mod tables;
 mod task;
 mod token;
 mod transaction;
@@ -25,5 +26,6 @@ mod whole;
 mod worker;
 
 pub(crate) use context::{Changelog, Limits};
-pub(crate) use error::RunError;
+pub(crate) use error::{RunError, chain};
 pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};
+pub(crate) use tables::TablePlan;

@@ -159,10 +159,12 @@ impl Polls {
         let place = messages::config_place(&self.context.names, &config.record);
         let watched = self.context.watchdog.call(self.token, number, place);
         let context = self.context.clone();
+        // Each call sees one version of every table.
+        let env = context.shared.now();
         let mut page = glue::Page::new(config.record.clone(), state);
         self.calls.push(Box::pin(async move {
             let call = async {
-                let next = context.stage.page(&mut page, &context.env).await;
+                let next = context.stage.page(&mut page, &env).await;
                 drop((watched, permit));
                 next
             };

@@ -13,11 +13,13 @@ use super::error::{Failure, RunError};
 use super::lag;
 use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
+use super::tables::{TablePlan, Tables};
 use super::watchdog::Watchdog;
-use crate::glue::{AnyStage, Env};
+use crate::glue::AnyStage;
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Clients, ReaderKind, StoreFactory};
+use crate::resource::Pool;
 
 /// How often the supervisor looks for what only time tells.
 const TICK: Duration = Duration::from_millis(200);
@@ -33,6 +35,8 @@ pub(crate) struct StagePlan {
     pub(crate) changelog: Option<Changelog>,
     /// Of each input, and of the changelog.
     pub(crate) partitions: i32,
+    /// In the order of [`StageNames::tables`].
+    pub(crate) tables: Vec<TablePlan>,
 }
 
 /// What to run, and by what.
@@ -59,22 +63,13 @@ impl Stopper {
     }
 }
 
-/// Runs until it is told to stop or something fails. `started` gets the means to stop it.
-pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
+/// Runs until it is told to stop or something fails, in the runtime of the resources, which it closes. `started` gets the means to stop it.
+pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
     let (sender, notices) = channel();
     started(Stopper(sender.clone()));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("flechtwerk")
-        .enable_all()
-        .build()
-        .map_err(|error| RunError(format!("can't start the async runtime: {error}")))?;
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
-    let mut stages = Vec::new();
-    let mut result = start_stages(plan, &sender, runtime.handle(), &mut stages);
-    if result.is_ok() {
-        let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
-        result = supervise(&mut stages, &notices);
-    }
+    let (mut tables, mut stages) = (Tables::default(), Vec::new());
+    let result = work(plan, &pool, &sender, &notices, &mut tables, &mut stages);
     let (clean, limit) = match result {
         Ok(()) => (true, shutdown_timeout),
         Err(_) => (false, FAILURE_LIMIT),
@@ -85,14 +80,46 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
         let _ = end(&mut stages, &notices, false, FAILURE_LIMIT);
     }
     leave(&stages, stay && clean && ended.is_ok());
-    runtime.shutdown_background();
+    tables.stop();
+    pool.close();
     result.and(ended).map_err(|failure| RunError(failure.message))
+}
+
+/// From the tables to the end.
+fn work(
+    plan: Plan,
+    pool: &Pool,
+    sender: &Sender<Notice>,
+    notices: &Receiver<Notice>,
+    tables: &mut Tables,
+    stages: &mut Vec<StageInstance>,
+) -> Result<(), Failure> {
+    tables.start(&plan, sender)?;
+    if !tables_are_read(tables, notices)? {
+        return Ok(());
+    }
+    start_stages(plan, pool, sender, tables, stages)?;
+    let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
+    supervise(stages, notices)
+}
+
+/// Waits until every table is whole; false if a stop was asked for meanwhile.
+fn tables_are_read(tables: &Tables, notices: &Receiver<Notice>) -> Result<bool, Failure> {
+    while !tables.are_read() {
+        match notices.recv_timeout(TICK) {
+            Ok(Notice::Failed(failure)) => return Err(failure),
+            Ok(Notice::Stop) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(true)
 }
 
 fn start_stages(
     plan: Plan,
+    pool: &Pool,
     sender: &Sender<Notice>,
-    runtime: &tokio::runtime::Handle,
+    tables: &Tables,
     stages: &mut Vec<StageInstance>,
 ) -> Result<(), Failure> {
     for (index, one) in plan.stages.into_iter().enumerate() {
@@ -149,7 +176,7 @@ fn start_stages(
             changelog: one.changelog,
             instance_id: plan.instance_id.clone(),
             limits: plan.limits,
-            env: Env::default(),
+            shared: tables.of(info, pool.env()),
             group,
             inputs,
             changelogs,
@@ -161,7 +188,7 @@ fn start_stages(
             configs,
             polls: Arc::new(Semaphore::new(plan.limits.max_concurrent_polls.min(Semaphore::MAX_PERMITS))),
         });
-        stages.push(StageInstance::new(context, notices, runtime.clone(), plan.health.clone()));
+        stages.push(StageInstance::new(context, notices, pool.runtime().clone(), plan.health.clone()));
     }
     Ok(())
 }

@@ -15,10 +15,10 @@ use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
-use super::rounds::{self, Finished, Running};
+use super::rounds::{self, Finished, OfBatch, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
-use crate::glue::{Outputs, RawRecord};
+use crate::glue::{Env, Outputs, RawRecord};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
@@ -93,6 +93,8 @@ struct Task {
     round_limit: usize,
     overlay: Overlay,
     building: Building,
+    /// The tables that the first of the discarded batches saw: what is computed again from its place sees them as well.
+    again: Option<Env>,
     /// Empty, with room: a batch's worth of memory is not asked for again and again.
     spare_records: Vec<RawRecord>,
     /// The same for outputs.
@@ -131,6 +133,7 @@ impl Task {
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
+            again: None,
             spare_records: Vec::new(),
             spare_outputs: Outputs::default(),
             closed: VecDeque::new(),
@@ -245,7 +248,10 @@ impl Task {
         self.reading = None;
         self.held = Held::default();
         self.overlay.discard();
-        self.building = Building::default();
+        let building = std::mem::take(&mut self.building);
+        let mut discarded =
+            self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
+        self.again = discarded.next().or(building.env).or(self.again.take());
         self.closed.retain(|batch| Some(batch.id) == keep);
         self.moved = None;
         self.context.positions.remove(self.partition);
@@ -347,7 +353,11 @@ impl Task {
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
         let outputs = std::mem::take(&mut self.building.outputs);
         let store = self.store.as_deref();
-        match rounds::start(&self.context, self.partition, records, &self.overlay, store, outputs, budget) {
+        let (again, shared) = (&mut self.again, &self.context.shared);
+        let env =
+            self.building.env.get_or_insert_with(|| again.take().unwrap_or_else(|| shared.now())).clone();
+        let batch = OfBatch { env, outputs, budget };
+        match rounds::start(&self.context, self.partition, records, &self.overlay, store, batch) {
             Ok(running) => self.running = Some(running),
             Err(error) => {
                 // What is watched is user code, and none runs.
@@ -443,6 +453,7 @@ impl Task {
             layer: Arc::new(layer),
             records: building.records,
             page: None,
+            env: building.env,
         }));
         self.moved = None;
         self.step(Event::Closed { id, positions });

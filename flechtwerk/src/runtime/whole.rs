@@ -2,12 +2,13 @@
 //! What the records mean is the caller's: here they are bytes.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::context::{Cancel, repeat};
 use super::error::Failure;
 use super::restore::Parker;
 use crate::glue::RawRecord;
-use crate::port::{BrokerError, ErrorKind, Queue, Reader, TopicPartition};
+use crate::port::{Queue, Reader, TopicPartition};
 
 /// Records taken from a queue at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -15,8 +16,6 @@ const CHUNK_RECORDS: usize = 10_000;
 const CHUNK_BYTES: usize = 4 << 20;
 /// Time limit of one question to the cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
-/// Until a question is asked again.
-const AGAIN: Duration = Duration::from_millis(50);
 
 struct Partition {
     at: TopicPartition,
@@ -43,16 +42,19 @@ impl Whole {
         count: i32,
         limit: Duration,
     ) -> Result<Whole, Failure> {
-        let until = Instant::now() + limit;
+        let (who, cancel) = (format!("stage {stage}"), Cancel::default());
         let parker = Parker::new();
         let mut partitions = Vec::new();
         for (input, topic) in (0..).zip(topics) {
             for partition in 0..count {
                 let at = TopicPartition { topic: topic.clone(), partition };
-                let failed = |error| Failure::broker(stage, &format!("read {topic}/{partition}"), &error);
-                let marks = repeat(until, || reader.watermarks(&at, ASK_LIMIT)).map_err(failed)?;
-                let queue =
-                    repeat(until, || reader.open(&at, input, marks.low, parker.wake())).map_err(failed)?;
+                let what = format!("read {topic}/{partition}");
+                let marks = repeat(&who, limit, &what, &cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+                let Some(marks) = marks else { continue };
+                let queue = repeat(&who, limit, &what, &cancel, || {
+                    reader.open(&at, input, marks.low, parker.wake())
+                })?;
+                let Some(queue) = queue else { continue };
                 partitions.push(Partition { at, queue, position: marks.low, end: marks.stable });
             }
         }
@@ -94,20 +96,5 @@ impl Whole {
     /// Waits until there may be more.
     pub(super) fn wait(&self, limit: Duration) {
         self.parker.wait(limit);
-    }
-}
-
-/// The same call again while that may help.
-fn repeat<T>(until: Instant, mut call: impl FnMut() -> Result<T, BrokerError>) -> Result<T, BrokerError> {
-    loop {
-        match call() {
-            Err(error)
-                if matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
-                    && Instant::now() < until =>
-            {
-                std::thread::sleep(AGAIN);
-            }
-            result => return result,
-        }
     }
 }

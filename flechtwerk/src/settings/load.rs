@@ -7,7 +7,7 @@ use std::time::Duration;
 use figment::Figment;
 use figment::value::Value;
 
-use super::layers::{Layer, layers};
+use super::layers::{Layer, Layers, layers};
 use super::values::{Address, Bytes, LogFilter, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
@@ -24,10 +24,10 @@ pub(crate) struct Loaded {
 /// Reads, checks and completes the settings.
 pub(crate) fn load(given: &Given) -> Result<Loaded, Vec<Problem>> {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let layers = layers(given, &mut problems, &mut warnings);
+    let Layers { layers, resources } = layers(given, &mut problems, &mut warnings);
     let figment = layers.iter().fold(Figment::new(), Figment::merge);
     let mut reader = Reader { figment, layers, problems };
-    let settings = reader.settings();
+    let settings = Settings { resources, ..reader.settings() };
     validate::check(&settings, &reader.given(), &mut reader.problems);
     if reader.problems.is_empty() { Ok(Loaded { settings, warnings }) } else { Err(reader.problems) }
 }
@@ -77,6 +77,7 @@ impl Reader {
             log_format: self.get("log_format", default.log_format),
             log: self.find::<LogFilter>("log").map(|filter| filter.0),
             librdkafka: self.librdkafka(),
+            resources: BTreeMap::new(),
         }
     }
 

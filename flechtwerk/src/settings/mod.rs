@@ -9,12 +9,15 @@ mod keys;
 mod layers;
 mod librdkafka;
 mod load;
+mod resources;
 mod validate;
 mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::resource::Tree;
 
 #[cfg(test)]
 pub(crate) use keys::flag_names;
@@ -83,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Further settings of librdkafka.
     pub(crate) librdkafka: Librdkafka,
+    /// Settings of resources, by their names; those that nothing is said of are missing.
+    pub(crate) resources: BTreeMap<String, Tree>,
 }
 
 impl Default for Settings {
@@ -116,6 +121,7 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             log: None,
             librdkafka: Librdkafka::default(),
+            resources: BTreeMap::new(),
         }
     }
 }

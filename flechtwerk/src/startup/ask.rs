@@ -64,9 +64,8 @@ impl<'a> Asker<'a> {
 
     /// Describes all topics that these stages use, as far as they exist.
     pub(crate) fn topics(&self, stages: &[Chosen]) -> Result<BTreeMap<Arc<str>, TopicDescription>, Problem> {
-        let used = stages.iter().flat_map(|Chosen { names, .. }| {
-            names.inputs.iter().chain(&names.outputs).chain(&names.changelog).cloned()
-        });
+        let used =
+            stages.iter().flat_map(|Chosen { names, .. }| names.topics().chain(&names.changelog).cloned());
         let mut names: Vec<Arc<str>> = used.collect();
         names.sort();
         names.dedup();

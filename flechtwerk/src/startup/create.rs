@@ -18,8 +18,8 @@ pub(crate) fn new_changelog(name: &Arc<str>, partitions: i32, replication_factor
     NewTopic { name: name.clone(), partitions, replication_factor, config }
 }
 
-/// A topic of configs to make: compacted, since the last record of a key is what counts.
-pub(crate) fn new_config_topic(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
+/// A topic of a table or of configs to make: compacted, so that each key's last record stays.
+pub(crate) fn new_table(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
     new_changelog(name, partitions, replication_factor)
 }
 

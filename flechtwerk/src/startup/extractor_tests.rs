@@ -70,6 +70,20 @@ fn a_missing_config_topic_is_called_what_it_is() {
 }
 
 #[test]
+fn configs_that_kafka_deletes_by_their_age_are_warned_of() {
+    let cluster = FakeCluster::default().topic("words", 1).topic("alerts", 1);
+    let ready = checked(&[&POLL], &cluster).unwrap();
+    let warning = &ready.warnings[0];
+    assert!(
+        warning.starts_with("topic `words`, config of stage `poll`, has cleanup.policy=delete"),
+        "{warning}"
+    );
+    assert!(warning.contains("their keys are gone from the configs at the next start"), "{warning}");
+    let cluster = FakeCluster::default().changelog("words", 1).topic("alerts", 1);
+    assert!(checked(&[&POLL], &cluster).unwrap().warnings.is_empty());
+}
+
+#[test]
 fn the_changelog_of_the_cursors_has_as_many_partitions_as_there_are_tokens() {
     let cluster = FakeCluster::default()
         .topic("words", 4)

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use ask::{Asker, committed_of};
-pub(crate) use create::{create, make, new_changelog, new_config_topic, new_topic};
+pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
 pub(crate) use report::{Problem, Program};
 pub(crate) use structure::{Role, Seen, roles, structure};
 
@@ -83,6 +83,8 @@ pub(crate) struct ReadyStage {
     pub(crate) names: StageNames,
     /// Of each input, and of the changelog.
     pub(crate) partitions: i32,
+    /// Of each table, in the order of [`StageNames::tables`].
+    pub(crate) table_partitions: Vec<i32>,
     /// Topic id of the changelog; `None` without state, and before [`create()`] made it.
     pub(crate) changelog_id: Option<String>,
 }
@@ -93,6 +95,8 @@ pub(crate) struct Ready {
     pub(crate) stages: Vec<ReadyStage>,
     /// What is missing and may be made: changelogs, and outputs where that was asked for.
     pub(crate) missing: Vec<NewTopic>,
+    /// Nothing that stops a start, but likely not meant.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Checks everything; changes nothing.

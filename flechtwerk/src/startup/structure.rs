@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::stamps::{Verdict, judge};
 use super::{Chosen, CommittedByStage, Problem, Program, Ready, ReadyStage, new_changelog, new_topic};
-use crate::naming::{StageNames, list};
+use crate::naming::{StageNames, list, used};
 use crate::port::TopicDescription;
 use crate::settings::Settings;
 
@@ -26,15 +26,27 @@ pub(crate) struct Role {
     pub(crate) configures: Vec<&'static str>,
     /// The stages that write it.
     pub(crate) written_by: Vec<&'static str>,
+    /// The stages that hold it whole.
+    pub(crate) table_of: Vec<&'static str>,
 }
 
 impl Role {
+    /// What counts is the last record of each key: it is to be compacted.
+    pub(crate) fn is_read_whole(&self) -> bool {
+        !self.table_of.is_empty() || !self.configures.is_empty()
+    }
+
     fn place(&self) -> String {
         let stages =
             |names: &[&str]| format!("stage{} {}", if names.len() == 1 { "" } else { "s" }, list(names));
-        let uses = [("input", &self.read_by), ("config", &self.configures), ("output", &self.written_by)];
-        let uses = uses.iter().filter(|(_, names)| !names.is_empty());
-        uses.map(|(what, names)| format!("{what} of {}", stages(names))).collect::<Vec<_>>().join(", ")
+        let uses = [
+            ("input", &self.read_by),
+            ("config", &self.configures),
+            ("output", &self.written_by),
+            ("table", &self.table_of),
+        ];
+        let uses = uses.iter().filter(|(_, by)| !by.is_empty());
+        uses.map(|(what, by)| format!("{what} of {}", stages(by))).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -49,6 +61,9 @@ pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
         }
         for topic in &names.outputs {
             roles.entry(topic.clone()).or_default().written_by.push(names.stage);
+        }
+        for topic in &names.tables {
+            roles.entry(topic.clone()).or_default().table_of.push(names.stage);
         }
     }
     roles
@@ -73,7 +88,7 @@ pub(crate) fn structure(
 fn code_name<'a>(stages: &[Chosen], topic: &'a Arc<str>) -> &'a str {
     stages
         .iter()
-        .flat_map(|chosen| chosen.info.inputs.iter().zip(&chosen.names.inputs))
+        .flat_map(|chosen| used(chosen.info).zip(chosen.names.topics()))
         .find_map(|(info, name)| (name == topic).then_some(info.name))
         .unwrap_or(topic)
 }
@@ -90,10 +105,11 @@ impl Check<'_> {
     /// S7.1
     fn topics(&mut self, stages: &[Chosen]) {
         for (topic, role) in roles(stages) {
-            if self.seen.topics.contains_key(&topic) {
+            if let Some(found) = self.seen.topics.get(&topic) {
+                self.table(&topic, &role, &found.cleanup_policy);
                 continue;
             }
-            let only_written = role.read_by.is_empty() && role.configures.is_empty();
+            let only_written = role.read_by.is_empty() && !role.is_read_whole();
             if only_written && self.settings.create_outputs {
                 self.ready.missing.push(new_topic(&topic, -1, -1));
                 continue;
@@ -104,7 +120,10 @@ impl Check<'_> {
             self.problems.push(Problem {
                 what: format!("topic `{topic}` does not exist"),
                 place: role.place(),
-                why: "its number of partitions decides where keys go, which is not guessed".into(),
+                why: match role.table_of.is_empty() {
+                    true => "its number of partitions decides where keys go, which is not guessed".into(),
+                    false => "a table is read whole before its stages start".into(),
+                },
                 mend: match only_written {
                     true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
                     false => format!(
@@ -114,6 +133,21 @@ impl Check<'_> {
                 },
             });
         }
+    }
+
+    /// A topic that is read whole keeps the last record of each key (S7.1).
+    fn table(&mut self, topic: &str, role: &Role, cleanup_policy: &str) {
+        if !role.is_read_whole() || cleanup_policy == "compact" {
+            return;
+        }
+        self.ready.warnings.push(format!(
+            "topic `{topic}`, {}, has cleanup.policy={cleanup_policy}, not compact alone: Kafka deletes records by their age, \
+             and their keys are gone {} at the next start; to keep them: kafka-configs.sh --bootstrap-server {} \
+             --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact",
+            role.place(),
+            if role.table_of.is_empty() { "from the configs" } else { "from the table" },
+            self.settings.bootstrap_servers,
+        ));
     }
 
     /// Partitions of another input of a stage that reads `topic`, where there is one: it must have as many.
@@ -146,7 +180,15 @@ impl Check<'_> {
         {
             self.ready.missing.push(new_changelog(changelog, partitions, -1));
         }
-        self.ready.stages.push(ReadyStage { names: names.clone(), partitions, changelog_id });
+        // A table that is missing is a problem of its own.
+        let tables = names.tables.iter().filter_map(|topic| self.seen.topics.get(topic));
+        let table_partitions = tables.map(|found| found.partitions).collect();
+        self.ready.stages.push(ReadyStage {
+            names: names.clone(),
+            partitions,
+            table_partitions,
+            changelog_id,
+        });
     }
 
     /// S7.2

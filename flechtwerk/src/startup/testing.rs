@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::glue::{
-    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round,
-    RoundEnd, StageInfo, Start, StateInfo, TopicInfo,
+    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Need, Order, Outputs, Part, RawRecord,
+    Round, RoundEnd, Share, StageInfo, Start, StateInfo, TableInfo, TopicInfo,
 };
 use crate::port::{
     BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, Stability, TopicDescription,
@@ -36,6 +36,7 @@ const fn stage(
         application_id,
         inputs,
         parts,
+        shared: &[],
         start: Start::Earliest,
         order: Order::Inputs,
         custom_key: false,
@@ -72,6 +73,14 @@ pub(crate) static POLL: StageInfo = extractor("poll", &[&WORDS], &[STATE, Part::
 pub(crate) static POLL_BOTH: StageInfo = extractor("poll-both", &[&WORDS, &COUNTS], &[Part::Output(&ALERTS)]);
 /// No configs, to alerts.
 pub(crate) static TICK: StageInfo = extractor("tick", &[], &[STATE, Part::Output(&ALERTS)]);
+static ITEMS: TopicInfo = topic("items", "demo::Items");
+static TABLE: TableInfo = TableInfo { topic: &ITEMS, make: || unreachable!("this table is never read") };
+
+/// words -> alerts, with the table items and a resource.
+pub(crate) static LOOKUP: StageInfo = StageInfo {
+    shared: &[Share::Table(&TABLE), Share::Resource(Need { id: "demo::http", type_name: "Http" })],
+    ..stage("lookup", &[&WORDS], &[Part::Output(&ALERTS)], None)
+};
 
 /// A topic of the cluster in memory.
 #[derive(Clone, Debug)]
@@ -328,9 +337,15 @@ impl AnyStage for Described {
 }
 
 /// A pipeline of `count`, `enrich` and `merge`.
-pub(crate) static DEMO: Pipeline =
-    Pipeline { name: "demo", stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)] };
+pub(crate) static DEMO: Pipeline = Pipeline {
+    name: "demo",
+    stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)],
+    resources: &[],
+};
 
 /// A pipeline of extractors.
-pub(crate) static EXTRACT: Pipeline =
-    Pipeline { name: "demo", stages: &[&Described(&POLL), &Described(&POLL_BOTH), &Described(&TICK)] };
+pub(crate) static EXTRACT: Pipeline = Pipeline {
+    name: "demo",
+    stages: &[&Described(&POLL), &Described(&POLL_BOTH), &Described(&TICK)],
+    resources: &[],
+};

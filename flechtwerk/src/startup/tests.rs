@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 
-use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, MERGE};
+use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, LOOKUP, MERGE};
 use super::*;
 use crate::port::ErrorKind;
 use crate::task::RESETTING;
@@ -312,4 +312,37 @@ fn a_retriable_answer_is_asked_for_again() {
         })
     });
     assert_eq!(asked.unwrap(), 3);
+}
+
+#[test]
+fn a_table_that_is_missing_is_a_problem_and_its_partitions_may_be_any() {
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    report(
+        &[&LOOKUP],
+        &cluster,
+        expect![[r#"
+        1. topic `items` does not exist
+           where  table of stage `lookup`
+           why    a table is read whole before its stages start
+           mend   demo topics create --partitions N --namespace n
+                  or name another topic: --topic items=TOPIC
+    "#]],
+    );
+    let ready = checked(&[&LOOKUP], &cluster.changelog("items", 3)).unwrap();
+    assert_eq!((ready.stages[0].partitions, &ready.stages[0].table_partitions[..]), (4, &[3][..]));
+    assert!(ready.warnings.is_empty());
+}
+
+#[test]
+fn a_table_that_is_not_compacted_is_a_warning_with_its_reason() {
+    for policy in ["delete", "compact,delete"] {
+        let cluster =
+            FakeCluster::default().topic("words", 4).topic("alerts", 1).with_policy("items", 3, policy);
+        let warnings = checked(&[&LOOKUP], &cluster).unwrap().warnings;
+        let expected = format!(
+            "topic `items`, table of stage `lookup`, has cleanup.policy={policy}, not compact alone: Kafka deletes records by their \
+             age, and their keys are gone from the table at the next start"
+        );
+        assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{warnings:?}");
+    }
 }

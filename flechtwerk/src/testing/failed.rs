@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::BoxError;
-use crate::glue::{FailureKind, RawRecord, RecordPart, StageInfo, Trouble};
+use crate::glue::{FailureKind, Need, RawRecord, RecordPart, StageInfo, Trouble};
 
 /// A pipeline could not be run to its end: which stage, at which record, and why.
 #[derive(Debug)]
@@ -35,6 +35,26 @@ impl Failed {
             None => format!("stage `{}` failed: {what}", stage.name),
         };
         Failed { place, source: Some(error) }
+    }
+
+    pub(super) fn row(topic: &str, partition: i32, offset: i64, (kind, error): Trouble) -> Self {
+        let what = match kind {
+            FailureKind::Decode(RecordPart::Key) => "the key can't be decoded",
+            FailureKind::Decode(RecordPart::Value) => "the value can't be decoded",
+            FailureKind::Panic => "the `enrich` function panicked",
+            _ => "the `enrich` function returned an error",
+        };
+        let place = format!("the table of topic \"{topic}\" failed at {topic}[{partition}]@{offset}: {what}");
+        Failed { place, source: Some(error) }
+    }
+
+    pub(super) fn missing(stage: &StageInfo, need: Need) -> Self {
+        let place = format!(
+            "stage `{}` takes a `&Res<{ty}>`, and the driver has none: give it one with `Driver::resource`",
+            stage.name,
+            ty = need.type_name
+        );
+        Failed { place, source: None }
     }
 
     pub(super) fn output(stage: &StageInfo, fault: String) -> Self {

@@ -46,6 +46,7 @@
 mod failed;
 mod grouping;
 mod polling;
+mod tables;
 mod topics;
 
 use std::collections::BTreeMap;
@@ -56,14 +57,17 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 
+use crate::codec::Codec;
 use crate::glue::{AnyStage, Env, Outputs, StateChange};
 use crate::out::{Out, OutRecord};
 use crate::pipeline::Pipeline;
 use crate::record::Record;
+use crate::resource::Resource;
 use crate::state::{self, StateValue};
 use crate::topic::{Key, Topic, Value};
 
 pub use failed::Failed;
+use tables::Tables;
 use topics::Topics;
 
 /// Rounds after which [`Driver::run`] believes that the pipeline feeds itself for ever.
@@ -79,6 +83,10 @@ const TOO_MANY_ROUNDS: usize = 100_000;
 pub struct Driver {
     stages: Vec<Stage>,
     topics: Topics,
+    tables: Tables,
+    /// Resources that were given, and the tables as they are now.
+    env: Env,
+    resources: Vec<&'static str>,
 }
 
 struct Stage {
@@ -94,8 +102,13 @@ impl Driver {
     pub fn new(pipeline: &Pipeline) -> Self {
         let stage =
             |stage: &&'static dyn AnyStage| Stage { stage: *stage, positions: vec![], states: vec![] };
-        let mut driver =
-            Driver { stages: pipeline.stages.iter().map(stage).collect(), topics: Topics::new(0) };
+        let mut driver = Driver {
+            stages: pipeline.stages.iter().map(stage).collect(),
+            topics: Topics::new(0),
+            tables: Tables::default(),
+            env: Env::default(),
+            resources: vec![],
+        };
         driver.set_partitions(3);
         driver
     }
@@ -112,8 +125,47 @@ impl Driver {
         self
     }
 
+    /// Gives the pipeline a resource, in the place of what its function would make.
+    ///
+    /// ```
+    /// use flechtwerk::prelude::*;
+    /// use flechtwerk::testing::Driver;
+    ///
+    /// #[topic("words", key = Utf8, value = Utf8)]
+    /// pub struct Words;
+    /// #[topic("greetings", key = Utf8, value = Utf8)]
+    /// pub struct Greetings;
+    ///
+    /// pub struct Greeting(String);
+    ///
+    /// #[resource]
+    /// pub async fn greeting() -> flechtwerk::Result<Greeting> {
+    ///     Err("not in a test".into())
+    /// }
+    ///
+    /// #[transformer(inputs = [Words])]
+    /// pub async fn greet(word: Record<Words>, with: &Res<Greeting>, out: &mut Out<Greetings>) -> flechtwerk::Result {
+    ///     out.send(word.key, format!("{}, {}", with.0, word.value));
+    ///     Ok(())
+    /// }
+    ///
+    /// flechtwerk::pipeline!(pub DEMO = "demo": [greet], resources = [greeting]);
+    ///
+    /// let mut driver = Driver::new(&DEMO).resource(Greeting("hello".into()));
+    /// driver.send::<Words>("a".into(), "Ann".into());
+    /// driver.run_blocking()?;
+    /// assert_eq!(driver.read::<Greetings>()[0].value, "hello, Ann");
+    /// # Ok::<(), flechtwerk::testing::Failed>(())
+    /// ```
+    pub fn resource<R: Resource>(mut self, resource: R) -> Self {
+        self.env.put(Arc::new(resource));
+        self.resources.push(R::NEED.id);
+        self
+    }
+
     fn set_partitions(&mut self, partitions: i32) {
         self.topics = Topics::new(partitions);
+        self.tables = Tables::of(self.stages.iter().map(|stage| stage.stage.info()), partitions);
         for stage in &mut self.stages {
             stage.positions = vec![vec![0; partitions as usize]; stage.stage.info().inputs.len()];
             stage.states = vec![BTreeMap::new(); partitions as usize];
@@ -150,15 +202,37 @@ impl Driver {
         }
     }
 
+    /// Appends a record with a null value, which deletes its key in a [`Table`](crate::Table). (A stage that reads such a topic
+    /// itself has a `Nullable` value, and gets a `None`.)
+    ///
+    /// # Panics
+    ///
+    /// If the key can't be encoded.
+    #[track_caller]
+    pub fn delete<T: Topic>(&mut self, key: &Key<T>) {
+        let mut bytes = vec![];
+        if let Err(error) = T::KeyCodec::encode_key(key, &mut bytes) {
+            panic!("a key for topic \"{}\" can't be encoded: {error}", T::NAME);
+        }
+        let timestamp = self.topics.tick();
+        self.topics.append_null(T::NAME, bytes.into(), timestamp);
+    }
+
     /// Runs all transformers until none has anything left to read. The outputs of one are the inputs of others.
+    ///
+    /// Tables are read before each round: a stage sees what was sent to their topics before.
     ///
     /// After a failure nothing of the failed round counts, as if the process had crashed; running again repeats it.
     pub async fn run(&mut self) -> Result<(), Failed> {
+        for stage in self.stages.iter().filter(|stage| stage.stage.info().extractor.is_none()) {
+            self.has_resources(stage)?;
+        }
         for _ in 0..TOO_MANY_ROUNDS {
             let mut idle = true;
             for stage in &mut self.stages {
                 for partition in 0..self.topics.partitions() {
-                    idle &= !stage.run(partition, &mut self.topics).await?;
+                    self.tables.read(&self.topics, &mut self.env)?;
+                    idle &= !stage.run(partition, &mut self.topics, &self.env).await?;
                 }
             }
             if idle {
@@ -166,6 +240,13 @@ impl Driver {
             }
         }
         Err(Failed::endless(TOO_MANY_ROUNDS))
+    }
+
+    /// Everything that the stage takes by `&Res` was given to the driver.
+    fn has_resources(&self, stage: &Stage) -> Result<(), Failed> {
+        let info = stage.stage.info();
+        let missing = info.resources().find(|need| !self.resources.contains(&need.id));
+        missing.map_or(Ok(()), |need| Err(Failed::missing(info, need)))
     }
 
     /// [`run`](Driver::run), for tests that are not async.
@@ -233,7 +314,7 @@ impl Driver {
 
 impl Stage {
     /// Runs what is waiting in one partition of all inputs; false if nothing is.
-    async fn run(&mut self, partition: i32, topics: &mut Topics) -> Result<bool, Failed> {
+    async fn run(&mut self, partition: i32, topics: &mut Topics, env: &Env) -> Result<bool, Failed> {
         let info = self.stage.info();
         if info.extractor.is_some() {
             return Ok(false);
@@ -255,8 +336,7 @@ impl Stage {
         let mut round = grouping::round(self.stage, records, &self.states[place])
             .map_err(|(record, trouble)| Failed::at(info, &record, trouble))?;
         let mut outputs = Outputs::default();
-        let env = Env::default();
-        let end = self.stage.round(&mut round, &mut outputs, &env, usize::MAX).await;
+        let end = self.stage.round(&mut round, &mut outputs, env, usize::MAX).await;
         // With this budget there is only one other end than a failure.
         end.map_err(|failure| {
             Failed::at(info, &round.records[failure.record], (failure.kind, failure.error))

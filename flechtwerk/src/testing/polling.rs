@@ -25,13 +25,15 @@ impl Driver {
     pub async fn poll(&mut self, stage: &str) -> Result<usize, Failed> {
         let index = self.stages.iter().position(|one| one.stage.info().name == stage);
         let Some(index) = index else { panic!("the pipeline has no stage `{stage}`") };
+        self.has_resources(&self.stages[index])?;
         let stage = &mut self.stages[index];
         assert!(
             stage.stage.info().extractor.is_some(),
             "stage `{}` is a transformer, which `run` runs",
             stage.stage.info().name
         );
-        stage.poll(&mut self.topics).await
+        self.tables.read(&self.topics, &mut self.env)?;
+        stage.poll(&mut self.topics, &self.env).await
     }
 
     /// [`poll`](Driver::poll), for tests that are not async.
@@ -41,7 +43,7 @@ impl Driver {
 }
 
 impl Stage {
-    async fn poll(&mut self, topics: &mut Topics) -> Result<usize, Failed> {
+    async fn poll(&mut self, topics: &mut Topics, env: &Env) -> Result<usize, Failed> {
         let info = self.stage.info();
         let tokens = if info.inputs.is_empty() { 1 } else { topics.partitions() };
         let mut calls = 0;
@@ -56,7 +58,7 @@ impl Stage {
                 if calls == TOO_MANY_PAGES {
                     return Err(Failed::endless_pages(info, &config, calls));
                 }
-                next = self.page(&config, &said.key, token, topics).await?;
+                next = self.page(&config, &said.key, token, topics, env).await?;
                 calls += 1;
             }
         }
@@ -70,14 +72,12 @@ impl Stage {
         key: &Bytes,
         token: usize,
         topics: &mut Topics,
+        env: &Env,
     ) -> Result<Next, Failed> {
         let info = self.stage.info();
         let mut page = Page::new(config.clone(), self.states[token].get(key).cloned());
-        let next = self
-            .stage
-            .page(&mut page, &Env::default())
-            .await
-            .map_err(|trouble| Failed::at(info, config, trouble))?;
+        let next =
+            self.stage.page(&mut page, env).await.map_err(|trouble| Failed::at(info, config, trouble))?;
         page.stamp(topics.tick());
         let names: Vec<_> = info.outputs().map(|topic| topic.name).collect();
         topics.append(&page.outputs, &names).map_err(|fault| Failed::output(info, fault))?;

@@ -79,6 +79,21 @@ impl Topics {
         Ok(())
     }
 
+    /// Appends a record without a value.
+    pub(super) fn append_null(&mut self, name: &'static str, key: Bytes, timestamp: i64) {
+        let partition = partition_of(&key, self.partitions);
+        let records = &mut self.topic(name).records[partition as usize];
+        records.push(RawRecord {
+            input: 0,
+            partition,
+            offset: records.len() as i64,
+            timestamp,
+            key: Some(key),
+            value: None,
+            headers: Default::default(),
+        });
+    }
+
     fn topic(&mut self, name: &'static str) -> &mut Partitions {
         let count = self.partitions as usize;
         self.by_name

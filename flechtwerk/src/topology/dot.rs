@@ -3,7 +3,8 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A directed graph: topics are ellipses, transformers boxes, extractors slanted ones, changelogs cylinders.
+    /// A directed graph: topics are ellipses, transformers boxes, extractors slanted ones, changelogs cylinders; tables are
+    /// dashed.
     pub(crate) fn dot(&self) -> String {
         let mut text = format!(
             "digraph {} {{\n    rankdir=LR;\n    node [fontname=\"sans-serif\"];\n",
@@ -26,6 +27,10 @@ impl Topology {
             text += &format!("    {node} [label={}, shape={shape}];\n", quoted(&label));
             for topic in &stage.inputs {
                 text += &format!("    {} -> {node}{edge};\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                let table = identifier("topic", topic);
+                text += &format!("    {table} -> {node} [label=\"table\", style=dashed];\n");
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);

@@ -3,7 +3,7 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A flowchart: topics are stadiums, transformers boxes, extractors slanted ones, changelogs cylinders.
+    /// A flowchart: topics are stadiums, transformers boxes, extractors slanted ones, changelogs cylinders; tables are dashed.
     pub(crate) fn mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         for topic in &self.topics {
@@ -17,6 +17,9 @@ impl Topology {
             let arrow = if stage.poll_interval.is_some() { "-. config .->" } else { "-->" };
             for topic in &stage.inputs {
                 text += &format!("    {} {arrow} {node}\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                text += &format!("    {} -. \"table\" .-> {node}\n", identifier("topic", topic));
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);

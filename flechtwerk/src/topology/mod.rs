@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
+use crate::naming::used;
 use crate::settings::duration_text;
 use crate::startup::Chosen;
 
@@ -34,6 +35,9 @@ struct Stage {
     kind: &'static str,
     inputs: Vec<String>,
     outputs: Vec<String>,
+    tables: Vec<String>,
+    /// Types of the resources that it takes.
+    resources: Vec<String>,
     state: Option<State>,
     /// Of a transformer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,8 +75,7 @@ impl Topology {
     pub(crate) fn new(pipeline: &str, stages: &[Chosen]) -> Self {
         let mut topics: BTreeMap<Arc<str>, &'static TopicInfo> = BTreeMap::new();
         for Chosen { info, names } in stages {
-            let used = info.inputs.iter().copied().chain(info.outputs());
-            topics.extend(names.inputs.iter().chain(&names.outputs).cloned().zip(used));
+            topics.extend(names.topics().cloned().zip(used(info)));
         }
         Topology {
             pipeline: pipeline.to_owned(),
@@ -93,6 +96,8 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
         kind: if info.extractor.is_some() { "extractor" } else { "transformer" },
         inputs: texts(&names.inputs),
         outputs: texts(&names.outputs),
+        tables: texts(&names.tables),
+        resources: info.resources().map(|need| need.type_name.to_owned()).collect(),
         state: state.map(|(state, changelog)| State {
             type_name: state.type_name.to_owned(),
             version: state.version,

@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::*;
 use crate::settings::Settings;
 use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, MERGE, POLL, TICK};
+use crate::startup::testing::{COUNT, ENRICH, LOOKUP, MERGE, POLL, TICK};
 
 fn topology() -> Topology {
     let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
@@ -113,6 +113,8 @@ fn json() {
               "outputs": [
                 "counts"
               ],
+              "tables": [],
+              "resources": [],
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -133,6 +135,8 @@ fn json() {
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
               "state": null,
               "start": "earliest",
               "order": "inputs"
@@ -150,6 +154,8 @@ fn json() {
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -256,11 +262,13 @@ fn extractors() {
             "alerts"
           ],
           "poll_interval": "1m30s",
+          "resources": [],
           "state": {
             "changelog": "demo-tick-changelog",
             "type": "Count",
             "version": 1
-          }
+          },
+          "tables": []
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&json["stages"][1]).unwrap());
 }
@@ -281,4 +289,50 @@ fn type_names_are_escaped_where_they_are_markup() {
     topology.stages[0].state.as_mut().unwrap().type_name = "Window<\"x\">".into();
     assert!(topology.mermaid().contains("Window&lt;&quot;x&quot;&gt;"));
     assert!(topology.dot().contains(r#""Window<\"x\">""#));
+}
+
+#[test]
+fn tables_and_resources_show() {
+    let stages = choose("demo", &[&LOOKUP], &Settings::default()).unwrap();
+    let topology = Topology::new("demo", &stages);
+    expect![[r#"
+        pipeline demo
+        └─ lookup
+           ├─ reads   words
+           ├─ table   items
+           ├─ takes   Http
+           ├─ writes  alerts
+           └─ group   demo-lookup
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        items   Utf8  Json<u64>  demo::Items
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_items(["items"])
+            topic_words(["words"])
+            stage_lookup["<b>lookup</b><br/>demo-lookup"]
+            topic_words --> stage_lookup
+            topic_items -. "table" .-> stage_lookup
+            stage_lookup --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_alerts [label="alerts", shape=ellipse];
+            topic_items [label="items", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_lookup [label="lookup\ndemo-lookup", shape=box];
+            topic_words -> stage_lookup;
+            topic_items -> stage_lookup [label="table", style=dashed];
+            stage_lookup -> topic_alerts;
+        }
+    "#]]
+    .assert_eq(&topology.dot());
 }

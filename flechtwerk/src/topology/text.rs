@@ -50,6 +50,8 @@ fn lines(stage: &Stage) -> Vec<String> {
     if stage.inputs.len() > 1 && stage.order == Some("timestamp") {
         lines.push("order   by timestamp".into());
     }
+    lines.extend(stage.tables.iter().map(|topic| format!("table   {topic}")));
+    lines.extend(stage.resources.iter().map(|resource| format!("takes   {resource}")));
     if let Some(state) = &stage.state {
         lines.push(format!("keeps   {} (version {}) in {}", state.type_name, state.version, state.changelog));
     }

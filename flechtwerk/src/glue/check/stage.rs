@@ -1,6 +1,6 @@
 //! Checks of one stage. Each is called in a constant whose expression is shown at the user's tokens that it is about.
 
-use super::super::{InputCheck, Part, TopicInfo};
+use super::super::{InputCheck, Part, Share, TopicInfo};
 use super::text::{Message, Name, same};
 
 /// Every topic that the input type takes stands in `inputs`. The other way round is checked by types.
@@ -91,6 +91,29 @@ pub const fn parameter(parameters: &[&'static [Part]], index: usize) {
                 m += 1;
             }
             before += 1;
+        }
+        n += 1;
+    }
+}
+
+/// The tables of a parameter are none of the stage's inputs.
+#[track_caller]
+pub const fn not_an_input(inputs: &[InputCheck], shares: &[Share]) {
+    let mut n = 0;
+    while n < shares.len() {
+        if let Share::Table(table) = shares[n] {
+            let mut m = 0;
+            while m < inputs.len() {
+                if same(inputs[m].info.id, table.topic.id) {
+                    Message::new()
+                        .add("topic ")
+                        .quoted(Name::of(table.topic.name))
+                        .add(" is an input of this stage already, and would be read twice, with different results: keep \
+                              what you need of it in the stage's state, or let another stage write the table's topic")
+                        .panic();
+                }
+                m += 1;
+            }
         }
         n += 1;
     }
