@@ -79,6 +79,8 @@ fn run(arguments: &Arguments, token: i32, consumer: &Mutex<BaseConsumer>) -> any
     let mut config = cluster.client();
     config.set("transactional.id", format!("{}-{token}", arguments.group));
     config.set("partitioner", "murmur2_random").set("linger.ms", "0").set("retry.backoff.ms", "1");
+    // A commit waits until all reports are taken, each by a call of its own.
+    config.set("delivery.report.only.error", "true");
     let producer: BaseProducer = config.create()?;
     producer.init_transactions(LIMIT)?;
     let changelog = format!("{}-changelog", arguments.group);
