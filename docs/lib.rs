@@ -19,6 +19,8 @@ pages! {
     first_pipeline = "src/first-pipeline.md",
     topics_and_codecs = "src/topics-and-codecs.md",
     state = "src/state.md",
+    tables = "src/tables.md",
+    resources = "src/resources.md",
     exactly_once = "src/exactly-once.md",
     running = "src/running.md",
     runbook = "src/runbook.md",

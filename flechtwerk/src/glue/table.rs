@@ -159,5 +159,4 @@ pub fn enrich<T: Topic, F: EnrichFn<T>>(
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;
