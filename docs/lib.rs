@@ -20,6 +20,8 @@ pages! {
     topics_and_codecs = "src/topics-and-codecs.md",
     state = "src/state.md",
     extractors = "src/extractors.md",
+    tables = "src/tables.md",
+    resources = "src/resources.md",
     exactly_once = "src/exactly-once.md",
     running = "src/running.md",
     runbook = "src/runbook.md",

@@ -139,6 +139,10 @@ pub use flechtwerk_macros::{Input, State, extractor, resource, topic, transforme
 /// assert_eq!(LOUD.name(), "loud");
 /// ```
 ///
+/// Resources that stages take are listed behind them: `pub DEMO = "demo": [page], resources = [pager]`; see
+/// [`#[resource]`](macro@crate::resource). That each one which is taken is listed, and that they can be made in some order, is
+/// checked as well.
+///
 /// A stage that is a function `count` in a module `count` is listed as `count::count`; importing it beside the module does
 /// not work, since then two things would have one name.
 #[macro_export]

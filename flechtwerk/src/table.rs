@@ -7,6 +7,7 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use hashbrown::DefaultHashBuilder;
 use rpds::HashTrieMapSync;
 
 use crate::codec::Codec;
@@ -78,7 +79,7 @@ pub struct Table<T> {
 
 /// One version of a table's rows.
 pub(crate) struct Rows<T: TableTopic> {
-    map: HashTrieMapSync<T::TableKey, Held<T::TableRow>>,
+    map: HashTrieMapSync<T::TableKey, Held<T::TableRow>, DefaultHashBuilder>,
     bytes: usize,
 }
 
@@ -147,7 +148,7 @@ impl<T: TableTopic> Table<T> {
 
 impl<T: TableTopic> Rows<T> {
     pub(crate) fn new() -> Self {
-        Rows { map: HashTrieMapSync::new_sync(), bytes: 0 }
+        Rows { map: HashTrieMapSync::new_with_hasher_and_ptr_kind(DefaultHashBuilder::default()), bytes: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {

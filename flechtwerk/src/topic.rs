@@ -26,6 +26,9 @@ pub trait Topic: Sized + Send + Sync + 'static {
     /// In a table, a record with an empty value deletes its key.
     #[doc(hidden)]
     const EMPTY_IS_DELETE: bool = false;
+    /// [`Topic::row`] is a function of the user's, to be called no more than necessary.
+    #[doc(hidden)]
+    const ENRICHED: bool = false;
     /// Makes the row of a table.
     #[doc(hidden)]
     fn row(key: &Key<Self>, value: Value<Self>) -> Result<Self::Row, BoxError>;

@@ -110,7 +110,7 @@ fn row(args: &Args, krate: &syn::Path, errors: &mut Errors) -> TokenStream {
     }
     let glue = quote!(#krate::glue);
     let value = quote!(<<Self as #glue::Topic>::ValueCodec as #glue::Codec>::Item);
-    let (ty, made) = match (ty, enrich) {
+    let (ty, enriched, made) = match (ty, enrich) {
         (Some(ty), Some(path)) => {
             let call = call_shown_as(
                 path,
@@ -118,9 +118,15 @@ fn row(args: &Args, krate: &syn::Path, errors: &mut Errors) -> TokenStream {
                 shown_at(quote!(::<Self, _>), ends(path).0),
                 quote!((#path, key, value)),
             );
-            (quote!(#ty), call)
+            (
+                quote!(#ty),
+                quote!(
+                    const ENRICHED: bool = true;
+                ),
+                call,
+            )
         }
-        _ => (value.clone(), quote!(#glue::Ok(value))),
+        _ => (value.clone(), quote!(), quote!(#glue::Ok(value))),
     };
     let empty = (args.word("empty_is_delete").as_deref() == Some("true")).then(|| {
         quote!(
@@ -130,6 +136,7 @@ fn row(args: &Args, krate: &syn::Path, errors: &mut Errors) -> TokenStream {
     quote! {
         type Row = #ty;
         #empty
+        #enriched
         fn row(
             key: &<<Self as #glue::Topic>::KeyCodec as #glue::Codec>::Item,
             value: #value,

@@ -1,10 +1,10 @@
 //! A table behind an object: raw records in, versions out.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 
 use super::runner::caught;
 use super::{FailureKind, RawRecord, RecordPart, TopicInfo, Trouble};
@@ -49,14 +49,15 @@ pub trait AnyTable: Send {
 
 /// Makes an empty table.
 pub fn table<T: TableTopic>() -> Box<dyn AnyTable> {
-    Box::new(Filling::<T> { rows: Rows::new(), pending: HashMap::new() })
+    Box::new(Filling::<T> { rows: Rows::new(), pending: HashMap::default(), published: Rows::new() })
 }
 
 struct Filling<T: TableTopic> {
     rows: Rows<T>,
-    /// The last record of each key since the last version. Rows are made of these alone, so that a value which was
-    /// replaced meanwhile costs no `enrich`.
+    /// Where rows are made by an `enrich`: the last record of each key since the last version. A value which was replaced
+    /// meanwhile costs no call.
     pending: HashMap<Key<T>, Pending<Value<T>>>,
+    published: Rows<T>,
 }
 
 struct Pending<V> {
@@ -85,33 +86,45 @@ impl<T: TableTopic> AnyTable for Filling<T> {
             })?),
         };
         let (bytes, partition, offset) = (record.size(), record.partition, record.offset);
-        self.pending.insert(key, Pending { value, bytes, partition, offset });
-        Ok(())
+        if T::ENRICHED {
+            self.pending.insert(key, Pending { value, bytes, partition, offset });
+            return Ok(());
+        }
+        self.rows.put(key, value, bytes)
     }
 
     fn publish(&mut self) -> Result<(), Refused> {
         for (key, Pending { value, bytes, partition, offset }) in self.pending.drain() {
-            let Some(value) = value else {
-                self.rows.remove(&key);
-                continue;
-            };
-            let row = caught(|| T::row(&key, value).map_err(|error| (FailureKind::User, error)));
-            let row = row.map_err(|trouble| Refused { partition, offset, trouble })?;
-            self.rows.insert(key, row, bytes);
+            self.rows.put(key, value, bytes).map_err(|trouble| Refused { partition, offset, trouble })?;
         }
+        self.published = self.rows.clone();
         Ok(())
     }
 
     fn version(&self) -> Arc<dyn Any + Send + Sync> {
-        Arc::new(self.rows.clone())
+        Arc::new(self.published.clone())
     }
 
     fn keys(&self) -> usize {
-        self.rows.len()
+        self.published.len()
     }
 
     fn bytes(&self) -> usize {
-        self.rows.bytes()
+        self.published.bytes()
+    }
+}
+
+impl<T: TableTopic> Rows<T> {
+    /// Takes a record; one without a value deletes.
+    fn put(&mut self, key: Key<T>, value: Option<Value<T>>, bytes: usize) -> Result<(), Trouble> {
+        match value {
+            None => self.remove(&key),
+            Some(value) => {
+                let row = caught(|| T::row(&key, value).map_err(|error| (FailureKind::User, error)))?;
+                self.insert(key, row, bytes);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -146,5 +159,4 @@ pub fn enrich<T: Topic, F: EnrichFn<T>>(
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;
