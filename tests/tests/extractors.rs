@@ -327,3 +327,14 @@ fn a_reset_forgets_the_cursors() {
     assert_eq!(items(&seen.wait(10), "a"), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
     assert_eq!(instance.terminate(STOP), 0);
 }
+
+#[test]
+fn a_stop_while_the_configs_are_read_is_clean() {
+    let case = fetch(1);
+    // Two hundred thousand configs take a while; the stop comes as soon as the process hears signals.
+    case.kafka.write(case.topic("feeds"), (0..200_000).map(|n| Write::new(&format!("f{n}"), "off")));
+    let mut instance = case.rig.start();
+    instance.wait_for_log("reading configs");
+    assert_eq!(instance.terminate(STOP), 0, "log:\n{}", instance.log());
+    assert_eq!(case.kafka.members(&case.application_id()), 0);
+}

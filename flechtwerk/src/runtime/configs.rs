@@ -2,23 +2,28 @@
 //! gets those that belong to it, wherever their records lie (S10.3).
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::context::Cancel;
 use super::error::Failure;
 use super::messages;
-use super::stage::Notices;
+use super::stage::{Notice, Notices};
+use super::supervisor::{Plan, StagePlan};
 use super::whole::Whole;
 use crate::glue::{AnyStage, Page, RawRecord};
 use crate::naming::StageNames;
 use crate::partitioner::partition_of;
-use crate::port::Reader;
+use crate::port::{Reader, ReaderKind};
 
 /// How long the reading waits for more before it sees whether anybody is left to read for.
 const WAIT: Duration = Duration::from_millis(200);
+/// How often the start looks whether the configs are read.
+const NOTICE: Duration = Duration::from_millis(10);
 /// A reading that takes longer says so, each time this has passed.
 const STILL_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -57,23 +62,85 @@ struct State {
     tokens: BTreeMap<i32, UnboundedSender<Change>>,
 }
 
+/// The configs of an extractor, and the reader that they come from.
+pub(super) struct Loaded {
+    pub(super) reader: Arc<dyn Reader>,
+    pub(super) configs: Arc<Configs>,
+}
+
+/// Reads the configs of all extractors of the plan, each at its stage's index; `None` if a stop was asked for meanwhile.
+pub(super) fn load(
+    plan: &Plan,
+    sender: &Sender<Notice>,
+    notices: &Receiver<Notice>,
+) -> Result<Option<Vec<Option<Loaded>>>, Failure> {
+    let cancel = Cancel::default();
+    std::thread::scope(|scope| {
+        let mut loading = Vec::new();
+        for (index, stage) in plan.stages.iter().enumerate() {
+            let notices = Notices { stage: index, sender: sender.clone() };
+            let cancel = cancel.clone();
+            let extracts = stage.stage.info().extractor.is_some();
+            loading.push(extracts.then(|| scope.spawn(move || load_one(plan, stage, &cancel, notices))));
+        }
+        let mut said = None;
+        while said.is_none() && loading.iter().flatten().any(|thread| !thread.is_finished()) {
+            said = match notices.recv_timeout(NOTICE) {
+                Ok(Notice::Failed(failure)) => Some(Err(failure)),
+                Ok(Notice::Stop) => Some(Ok(None)),
+                _ => None,
+            };
+        }
+        if said.is_some() {
+            cancel.cancel();
+        }
+        let mut all = Vec::new();
+        for thread in loading {
+            all.push(match thread.map(|thread| thread.join()) {
+                None => None,
+                Some(Ok(loaded)) => loaded?,
+                Some(Err(_)) => return Err(Failure::new("the reading of configs died of an error in Flechtwerk itself; please report it with the panic message above")),
+            });
+        }
+        said.unwrap_or(Ok(Some(all)))
+    })
+}
+
+fn load_one(
+    plan: &Plan,
+    stage: &StagePlan,
+    cancel: &Cancel,
+    notices: Notices,
+) -> Result<Option<Loaded>, Failure> {
+    let (name, id) = (stage.names.stage, &stage.names.application_id);
+    let reader = plan
+        .clients
+        .reader(id, ReaderKind::Tables)
+        .map_err(|error| Failure::broker(name, "make a reader", &error))?;
+    let limit = plan.limits.broker_timeout;
+    let configs =
+        Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, limit, cancel, notices)?;
+    Ok(configs.map(|configs| Loaded { reader, configs }))
+}
+
 impl Configs {
     /// Reads the config topics whole; without any there is one config. What comes later arrives by itself, and what goes
-    /// wrong then is said to `notices`.
+    /// wrong then is said to `notices`. `None`: cancelled.
     pub(super) fn load(
         stage: &'static dyn AnyStage,
         names: &StageNames,
         tokens: i32,
         reader: &dyn Reader,
         limit: Duration,
+        cancel: &Cancel,
         notices: Notices,
-    ) -> Result<Arc<Configs>, Failure> {
+    ) -> Result<Option<Arc<Configs>>, Failure> {
         let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
         if names.inputs.is_empty() {
             configs.set(Page::implicit())?;
-            return Ok(configs);
+            return Ok(Some(configs));
         }
-        let whole = configs.read(reader, limit)?;
+        let Some(whole) = configs.read(reader, limit, cancel)? else { return Ok(None) };
         let name = format!("{} configs", names.stage);
         let weak = Arc::downgrade(&configs);
         let started = std::thread::Builder::new().name(name).spawn(move || {
@@ -82,7 +149,7 @@ impl Configs {
             }
         });
         match started {
-            Ok(_) => Ok(configs),
+            Ok(_) => Ok(Some(configs)),
             Err(error) => Err(Failure::new(format!(
                 "stage {}: can't start a thread to read the configs: {error}",
                 names.stage
@@ -90,10 +157,15 @@ impl Configs {
         }
     }
 
-    fn read(&self, reader: &dyn Reader, limit: Duration) -> Result<Whole, Failure> {
+    fn read(&self, reader: &dyn Reader, limit: Duration, cancel: &Cancel) -> Result<Option<Whole>, Failure> {
         let began = Instant::now();
         let mut said = began;
-        let mut whole = Whole::open(self.names.stage, reader, &self.names.inputs, self.tokens, limit)?;
+        let inputs = &self.names.inputs;
+        tracing::info!(stage = self.names.stage, topics = ?inputs, "reading configs");
+        let Some(mut whole) = Whole::open(self.names.stage, reader, inputs, self.tokens, limit, cancel)?
+        else {
+            return Ok(None);
+        };
         // Only the last record of a key has to make sense: a wrong one may have been corrected since.
         let mut last: HashMap<ConfigId, RawRecord> = HashMap::new();
         loop {
@@ -106,6 +178,9 @@ impl Configs {
             }
             if whole.is_whole() {
                 break;
+            }
+            if cancel.is_cancelled() {
+                return Ok(None);
             }
             if said.elapsed() >= STILL_INTERVAL {
                 said = Instant::now();
@@ -120,7 +195,7 @@ impl Configs {
         }
         tracing::info!(stage = self.names.stage, configs = last.len(), "configs are read");
         last.into_values().try_for_each(|record| self.set(record))?;
-        Ok(whole)
+        Ok(Some(whole))
     }
 
     fn apply(&self, record: RawRecord) -> Result<(), Failure> {

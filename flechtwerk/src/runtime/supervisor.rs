@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::configs::Configs;
+use super::configs::{self, Loaded};
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
 use super::lag;
@@ -98,7 +98,9 @@ fn work(
     if !tables_are_read(tables, notices)? {
         return Ok(());
     }
-    start_stages(plan, pool, sender, tables, stages)?;
+    // Before any group is joined: a token that starts finds all its configs (S10.5).
+    let Some(loaded) = configs::load(&plan, sender, notices)? else { return Ok(()) };
+    start_stages(plan, pool, sender, tables, loaded, stages)?;
     let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
     supervise(stages, notices)
 }
@@ -120,19 +122,23 @@ fn start_stages(
     pool: &Pool,
     sender: &Sender<Notice>,
     tables: &Tables,
+    loaded: Vec<Option<Loaded>>,
     stages: &mut Vec<StageInstance>,
 ) -> Result<(), Failure> {
-    for (index, one) in plan.stages.into_iter().enumerate() {
+    for ((index, one), loaded) in plan.stages.into_iter().enumerate().zip(loaded) {
         let info = one.stage.info();
         let application_id = one.names.application_id.clone();
         let failed = |what: &str, error| Failure::broker(info.name, what, &error);
         if one.changelog.is_some() {
             plan.stores.hold(&application_id).map_err(|error| messages::store_failure(info.name, &error))?;
         }
-        let inputs = plan
-            .clients
-            .reader(&application_id, ReaderKind::Inputs)
-            .map_err(|error| failed("make a reader", error))?;
+        let (inputs, configs) = match loaded {
+            Some(Loaded { reader, configs }) => (reader, Some(configs)),
+            None => {
+                let reader = plan.clients.reader(&application_id, ReaderKind::Inputs);
+                (reader.map_err(|error| failed("make a reader", error))?, None)
+            }
+        };
         let changelogs = match &one.changelog {
             Some(_) => Some(
                 plan.clients
@@ -142,18 +148,6 @@ fn start_stages(
             None => None,
         };
         let notices = Notices { stage: index, sender: sender.clone() };
-        // Before the group is joined: a token that starts finds all its configs (S9.1).
-        let configs = match info.extractor {
-            None => None,
-            Some(_) => Some(Configs::load(
-                one.stage,
-                &one.names,
-                one.partitions,
-                &*inputs,
-                plan.limits.broker_timeout,
-                notices.clone(),
-            )?),
-        };
         let events = sender.clone();
         let group = plan
             .clients

@@ -35,30 +35,31 @@ pub(super) struct Whole {
 
 impl Whole {
     /// Starts reading the first `count` partitions of these topics; a record's `input` is its topic's place in the list.
+    /// `None`: cancelled.
     pub(super) fn open(
         stage: &'static str,
         reader: &dyn Reader,
         topics: &[Arc<str>],
         count: i32,
         limit: Duration,
-    ) -> Result<Whole, Failure> {
-        let (who, cancel) = (format!("stage {stage}"), Cancel::default());
+        cancel: &Cancel,
+    ) -> Result<Option<Whole>, Failure> {
+        let who = format!("stage {stage}");
         let parker = Parker::new();
         let mut partitions = Vec::new();
         for (input, topic) in (0..).zip(topics) {
             for partition in 0..count {
                 let at = TopicPartition { topic: topic.clone(), partition };
                 let what = format!("read {topic}/{partition}");
-                let marks = repeat(&who, limit, &what, &cancel, || reader.watermarks(&at, ASK_LIMIT))?;
-                let Some(marks) = marks else { continue };
-                let queue = repeat(&who, limit, &what, &cancel, || {
-                    reader.open(&at, input, marks.low, parker.wake())
-                })?;
-                let Some(queue) = queue else { continue };
+                let marks = repeat(&who, limit, &what, cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+                let Some(marks) = marks else { return Ok(None) };
+                let queue =
+                    repeat(&who, limit, &what, cancel, || reader.open(&at, input, marks.low, parker.wake()))?;
+                let Some(queue) = queue else { return Ok(None) };
                 partitions.push(Partition { at, queue, position: marks.low, end: marks.stable });
             }
         }
-        Ok(Whole { stage, partitions, parker })
+        Ok(Some(Whole { stage, partitions, parker }))
     }
 
     /// Takes what is there.

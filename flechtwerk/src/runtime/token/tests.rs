@@ -131,7 +131,8 @@ fn run_to_end(world: &World, items: usize) -> usize {
         transaction_timeout: Duration::from_secs(60),
         max_concurrent_polls: 1,
     };
-    let configs = Configs::load(stage, &names, 1, &*cluster, Duration::ZERO, notices_of.clone());
+    let configs =
+        Configs::load(stage, &names, 1, &*cluster, Duration::ZERO, &Default::default(), notices_of.clone());
     let context = Arc::new(StageContext {
         stage,
         info: &INFO,
@@ -148,7 +149,7 @@ fn run_to_end(world: &World, items: usize) -> usize {
         watchdog: Watchdog::default(),
         progress: Restores::new(false),
         positions: lag::Positions::default(),
-        configs: configs.ok(),
+        configs: configs.ok().flatten(),
         polls: Arc::new(tokio::sync::Semaphore::new(1)),
     });
     let (controls, receiver) = unbounded_channel();
