@@ -23,6 +23,9 @@ const _: () = {
         type __Input = <Text as fw::glue::CheckedBy<
             { fw::glue::input_type::<Text>() },
         >>::It;
+        type __DeadLetters = <Dead as fw::glue::CheckedBy<
+            { fw::glue::dead_letters::<Dead>() },
+        >>::It;
         type r#match = <(
             __Input,
             (__T0, (__T1, ())),
@@ -45,6 +48,11 @@ const _: () = {
                 let slots: [&[fw::glue::Part]; 0usize] = [];
                 fw::glue::inputs_complete("Text", &inputs);
                 fw::glue::input_once(&inputs, 1usize);
+                fw::glue::dead_letters_apart(
+                    <__DeadLetters as fw::glue::Topic>::INFO,
+                    &inputs,
+                    &slots,
+                );
                 fw::glue::returns::<fw::Result>()
             },
         >>::It;
@@ -61,6 +69,12 @@ const _: () = {
                 start: fw::glue::Start::Latest,
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
+                policy: fw::glue::Policy {
+                    named: true,
+                    dead_letters: ::core::option::Option::Some(
+                        <__DeadLetters as fw::glue::Topic>::INFO,
+                    ),
+                },
                 stub: false,
             };
             type Input = <r#match as fw::glue::Checked>::Input;
@@ -72,6 +86,9 @@ const _: () = {
                     <Self as fw::glue::Stage>::Input,
                     _,
                 >(keys::by_value, &input)
+            }
+            fn on_invalid(record: &fw::glue::Invalid<'_>) -> fw::glue::Answer {
+                fw::glue::on_invalid::<fw::glue::WithDeadLetters, _>(decide, record)
             }
             fn call(
                 input: Self::Input,

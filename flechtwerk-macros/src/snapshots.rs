@@ -86,7 +86,7 @@ fn transformer_with_everything() {
         expand::transformer(
             tokens(
                 r#"inputs = [Words, Lines], key = keys::by_value, name = "copy", application_id = "app",
-                order = timestamp, start = latest, crate = fw"#,
+                order = timestamp, start = latest, on_invalid = decide, dead_letters = Dead, crate = fw"#,
             ),
             tokens("async fn r#match(text: Text) -> fw::Result { Ok(()) }"),
         ),

@@ -1,6 +1,7 @@
 //! From what was read to generated code; one file per macro.
 
 mod input;
+mod invalid;
 mod pipeline;
 mod state;
 mod topic;

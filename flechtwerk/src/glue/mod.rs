@@ -3,21 +3,25 @@
 mod check;
 mod info;
 mod parts;
+mod policy;
 mod round;
 mod runner;
 mod stage;
 
 pub use check::{
-    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
+    Entry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null, parameter, places,
+    stages, state_taken,
 };
 pub use info::*;
 pub use parts::{AllParts, PartList};
+pub use policy::{NoDeadLetters, WithDeadLetters, dead_letters, on_invalid};
 pub use round::*;
 pub use stage::*;
 
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
+pub use crate::invalid::{Answer, Invalid};
 pub use crate::pipeline::Pipeline;
 pub use crate::state::{StateValue, Storable};
 pub use crate::topic::Topic;

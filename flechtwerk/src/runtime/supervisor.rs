@@ -124,6 +124,7 @@ fn start_stages(
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);
         }
+        let env = Env { inputs: one.names.inputs.clone() };
         let context = Arc::new(StageContext {
             stage: one.stage,
             info,
@@ -131,7 +132,7 @@ fn start_stages(
             changelog: one.changelog,
             instance_id: plan.instance_id.clone(),
             limits: plan.limits,
-            env: Env::default(),
+            env,
             group,
             inputs,
             changelogs,

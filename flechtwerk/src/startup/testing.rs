@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::glue::{
-    AnyStage, BoxFuture, Env, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round, RoundEnd,
+    AnyStage, BoxFuture, Env, Failure, FailureKind, Order, Outputs, Part, Policy, RawRecord, Round, RoundEnd,
     StageInfo, Start, StateInfo, TopicInfo,
 };
 use crate::port::{
@@ -39,11 +39,12 @@ const fn stage(
         start: Start::Earliest,
         order: Order::Inputs,
         custom_key: false,
+        policy: Policy::CRASH,
         stub: false,
     }
 }
 
-const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1 });
+const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1, oldest: 1 });
 
 /// words -> counts, with state.
 pub(crate) static COUNT: StageInfo = stage("count", &[&WORDS], &[STATE, Part::Output(&COUNTS)], None);

@@ -149,6 +149,13 @@ impl Driver {
         }
     }
 
+    /// Appends a record of any bytes to a topic: what its codecs refuse, for a test of `on_invalid`. `None` is null. It lies
+    /// where its key's bytes send it, and has the next timestamp.
+    pub fn send_raw<T: Topic>(&mut self, key: Option<&[u8]>, value: Option<&[u8]>) {
+        let (key, value) = (key.map(Bytes::copy_from_slice), value.map(Bytes::copy_from_slice));
+        self.topics.push(T::NAME, key, value);
+    }
+
     /// Runs all stages until none has anything left to read. The outputs of one are the inputs of others.
     ///
     /// After a failure nothing of the failed round counts, as if the process had crashed; running again repeats it.

@@ -5,4 +5,4 @@ mod stage;
 mod text;
 
 pub use pipeline::{Entry, Table, check, places, stages};
-pub use stage::{input_once, inputs_complete, key_not_null, parameter, state_taken};
+pub use stage::{dead_letters_apart, input_once, inputs_complete, key_not_null, parameter, state_taken};
