@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::model::Stage;
-use crate::spans::{call_shown_as, ends, shown_at};
+use crate::spans::{alias_shown_as, call_shown_as, ends, shown_at};
 
 /// The name that stands for the topic of dead letters, once it is known to be one.
 fn alias(span: proc_macro2::Span) -> Ident {
@@ -15,8 +15,14 @@ fn alias(span: proc_macro2::Span) -> Ident {
 pub(super) fn dead_letters(stage: &Stage, name: &Ident, glue: &TokenStream) -> Option<TokenStream> {
     let topic = stage.dead_letters.as_ref()?;
     let alias = alias(name.span());
-    let proof = call_shown_as(topic, quote!(#glue::dead_letters), quote!(::<#topic>), quote!(()));
-    Some(quote!(type #alias = <#topic as #glue::CheckedBy<{ #proof }>>::It;))
+    // A topic that does not exist is named once.
+    let given = format_ident!("__Given", span = name.span());
+    let shown = alias_shown_as(topic, glue, &given);
+    let proof = call_shown_as(topic, quote!(#glue::dead_letters), quote!(::<#shown>), quote!(()));
+    Some(quote! {
+        type #given = #topic;
+        type #alias = <#given as #glue::CheckedBy<{ #proof }>>::It;
+    })
 }
 
 /// Its description.

@@ -14,7 +14,10 @@ pub use check::{
 };
 pub use info::*;
 pub use parts::{AllParts, PartList};
-pub use policy::{NoDeadLetters, WithDeadLetters, dead_letters, on_invalid};
+pub use policy::{
+    Answers, HasDeadLetters, NoDeadLetters, OnInvalid, TakesAnything, WithDeadLetters, dead_letters,
+    on_invalid,
+};
 pub use round::*;
 pub use stage::*;
 

@@ -28,7 +28,6 @@ pub trait OnInvalid<D> {
     fn answer(&self, record: &Invalid<'_>) -> Answer;
 }
 
-#[diagnostic::do_not_recommend]
 impl<D, R: Answers<D>, F: Fn(&Invalid<'_>) -> R> OnInvalid<D> for F {
     fn answer(&self, record: &Invalid<'_>) -> Answer {
         self(record).answer()
@@ -72,18 +71,18 @@ pub fn on_invalid<D, F: OnInvalid<D>>(function: F, record: &Invalid<'_>) -> Answ
     function.answer(record)
 }
 
-/// A codec that takes any bytes, and null: what did not decode may be either.
+/// A topic that takes any bytes, and null: what did not decode may be either.
 #[diagnostic::on_unimplemented(
-    message = "a dead-letter topic holds keys and values as they were read, so it can't write them as `{Self}`",
+    message = "topic `{Self}` can't take dead letters: it writes keys as `{K}` and values as `{V}`",
     label = "its codecs are not `Nullable<Bytes>`",
-    note = "declare it as `#[topic(\"..\", key = Nullable<Bytes>, value = Nullable<Bytes>)]`: what did not decode may be any \
-            bytes, or null"
+    note = "a dead letter is the record as it was read, any bytes or null: declare the topic as \
+            `#[topic(\"..\", key = Nullable<Bytes>, value = Nullable<Bytes>)]`"
 )]
-pub trait TakesAnything {}
-impl TakesAnything for Nullable<Bytes> {}
+pub trait TakesAnything<K, V> {}
+impl<T> TakesAnything<Nullable<Bytes>, Nullable<Bytes>> for T {}
 
 /// Proof that a topic can take dead letters.
-pub const fn dead_letters<T: Topic<KeyCodec: TakesAnything, ValueCodec: TakesAnything>>() -> usize {
+pub const fn dead_letters<T: Topic + TakesAnything<T::KeyCodec, T::ValueCodec>>() -> usize {
     0
 }
 
