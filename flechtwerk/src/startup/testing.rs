@@ -24,6 +24,8 @@ static WORDS: TopicInfo = topic("words", "demo::Words");
 static COUNTS: TopicInfo = topic("counts", "demo::Counts");
 static ALERTS: TopicInfo = topic("alerts", "demo::Alerts");
 
+static DEAD: TopicInfo = topic("dead", "demo::Dead");
+
 const fn stage(
     name: &'static str,
     inputs: &'static [&'static TopicInfo],
@@ -55,6 +57,12 @@ pub(crate) static ENRICH: StageInfo = stage("enrich", &[&WORDS], &[Part::Output(
 /// words and counts -> alerts, with state.
 pub(crate) static MERGE: StageInfo =
     stage("merge", &[&WORDS, &COUNTS], &[STATE, Part::Output(&ALERTS)], None);
+
+/// words -> alerts; what does not decode goes to `dead`.
+pub(crate) static JUDGE: StageInfo = StageInfo {
+    policy: Policy { named: true, dead_letters: Some(&DEAD) },
+    ..stage("judge", &[&WORDS], &[Part::Output(&ALERTS)], None)
+};
 
 /// A topic of the cluster in memory.
 #[derive(Clone, Debug)]
