@@ -12,6 +12,7 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_state;
 pub mod wait;

@@ -204,7 +204,8 @@ fn dead_letters_are_shown_apart() {
         alerts     Utf8  Json<u64>  demo::Alerts
         prod.dead  Utf8  Json<u64>  demo::Dead    mapped from dead
         words      Utf8  Json<u64>  demo::Words
-    "#]].assert_eq(&topology.text());
+    "#]]
+    .assert_eq(&topology.text());
     expect![[r#"
         flowchart LR
             topic_alerts(["alerts"])
@@ -214,7 +215,8 @@ fn dead_letters_are_shown_apart() {
             topic_words --> stage_judge
             stage_judge --> topic_alerts
             stage_judge -. "invalid" .-> topic_prod_2e_dead
-    "#]].assert_eq(&topology.mermaid());
+    "#]]
+    .assert_eq(&topology.mermaid());
     let dot = topology.dot();
     assert!(dot.contains(r#"stage_judge -> topic_prod_2e_dead [label="invalid", style=dashed];"#), "{dot}");
     let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
