@@ -23,8 +23,9 @@ const _: () = {
         type __Input = <Text as fw::glue::CheckedBy<
             { fw::glue::input_type::<Text>() },
         >>::It;
-        type __DeadLetters = <Dead as fw::glue::CheckedBy<
-            { fw::glue::dead_letters::<Dead>() },
+        type __Given = Dead;
+        type __DeadLetters = <__Given as fw::glue::CheckedBy<
+            { fw::glue::dead_letters::<<__Given as fw::glue::Same>::T>() },
         >>::It;
         type r#match = <(
             __Input,

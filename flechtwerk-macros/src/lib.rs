@@ -12,6 +12,7 @@ mod item;
 mod model;
 mod names;
 mod spans;
+mod upgrades;
 
 #[cfg(test)]
 mod snapshots;

@@ -39,6 +39,17 @@ fn state() {
 }
 
 #[test]
+fn state_with_upgrades() {
+    check(
+        expand::state(tokens(
+            "#[state(version = 3, upgrade_from(2 = CountV2, with = from_2), upgrade_from(1 = u64, with = old::from_1))]
+            pub struct Count { n: u64 }",
+        )),
+        expect_file!["../snapshots/state_with_upgrades.rs"],
+    );
+}
+
+#[test]
 fn state_generic() {
     check(
         expand::state(tokens("pub struct Last<T> where T: Clone { value: T }")),

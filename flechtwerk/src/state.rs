@@ -23,8 +23,8 @@ use crate::glue::{FailureKind, StateChange, Tried, Trouble};
     note = "add `#[derive(State, Serialize, Deserialize)]` to `{Self}`; a type that is not yours goes into a struct of your own"
 )]
 pub trait StateValue: Storable + Send + 'static {
-    /// The version that is written in front of the contents. A stored state of another version is not read: the stage
-    /// stops and names it.
+    /// The version that is written in front of the contents. A stored state of a version that is neither this nor one that
+    /// the type can upgrade is not read: the stage stops and names it.
     const VERSION: u32 = 1;
     #[doc(hidden)]
     const NAME: &'static str;

@@ -7,6 +7,7 @@ mod policy;
 mod round;
 mod runner;
 mod stage;
+mod upgrade;
 
 pub use check::{
     Entry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null, parameter, places,
@@ -20,6 +21,7 @@ pub use policy::{
 };
 pub use round::*;
 pub use stage::*;
+pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
 
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};

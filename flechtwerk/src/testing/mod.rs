@@ -212,6 +212,25 @@ impl Driver {
         Some(decode_state(stage, stored))
     }
 
+    /// Stores a state for a state key, as if the stage had kept it: an old one, of the version that its type says, for a
+    /// test of an upgrade. It lies in the partition of a record that has these bytes as its key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such stage, or the state can't be written.
+    #[track_caller]
+    pub fn set_state<S: StateValue>(&mut self, stage: &str, key: impl AsRef<[u8]>, state: &S) {
+        let partition = self.topics.partition_of(key.as_ref());
+        let mut stored = vec![];
+        if let Err(error) = state::encode(state, &mut stored) {
+            panic!("a state of stage `{stage}` can't be written: {error}");
+        }
+        let index = self.stages.iter().position(|one| one.stage.info().name == stage);
+        let Some(index) = index else { panic!("the pipeline has no stage `{stage}`") };
+        let states = &mut self.stages[index].states[partition as usize];
+        states.insert(Bytes::copy_from_slice(key.as_ref()), stored.into());
+    }
+
     /// All states that a stage keeps: partition, state key and state.
     ///
     /// # Panics

@@ -83,6 +83,11 @@ impl Topics {
         records.push(RawRecord { input: 0, partition, offset, timestamp, key, value, headers });
     }
 
+    /// Where a key lies.
+    pub(super) fn partition_of(&self, key: &[u8]) -> i32 {
+        partition_of(key, self.partitions)
+    }
+
     /// The partition of a record that names none.
     fn place(&mut self, key: Option<&[u8]>) -> i32 {
         match key {

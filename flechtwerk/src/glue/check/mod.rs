@@ -2,7 +2,9 @@
 
 mod pipeline;
 mod stage;
+mod state;
 mod text;
 
 pub use pipeline::{Entry, Table, check, places, stages};
 pub use stage::{dead_letters_apart, input_once, inputs_complete, key_not_null, parameter, state_taken};
+pub(super) use state::version_differs;
