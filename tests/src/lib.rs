@@ -15,6 +15,7 @@ pub mod probe;
 pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_state;
+pub mod stages_upgrade;
 pub mod wait;
 
 pub use case::{Case, STOP, Stamp};

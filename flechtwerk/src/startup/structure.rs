@@ -51,7 +51,7 @@ pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
         for topic in outputs {
             roles.entry(topic.clone()).or_default().written_by.push(names.stage);
         }
-        for topic in dead_letters {
+        if let Some(topic) = dead_letters {
             roles.entry(topic.clone()).or_default().dead_letters_of.push(names.stage);
         }
     }
