@@ -20,6 +20,7 @@ pages! {
     topics_and_codecs = "src/topics-and-codecs.md",
     state = "src/state.md",
     exactly_once = "src/exactly-once.md",
+    invalid_records = "src/invalid-records.md",
     running = "src/running.md",
     runbook = "src/runbook.md",
     testing = "src/testing.md",
