@@ -118,7 +118,7 @@ fn contents(stream: ParseStream<'_>, end: Span) -> Result<Upgrade> {
 }
 
 /// Sorts the steps, and checks that they lead to the current version without a gap.
-pub(crate) fn check(upgrades: &mut Vec<Upgrade>, current: Option<(u32, &LitInt)>, errors: &mut Errors) {
+pub(crate) fn check(upgrades: &mut [Upgrade], current: Option<(u32, &LitInt)>, errors: &mut Errors) {
     let Some(first) = upgrades.first() else { return };
     let Some((current, _)) = current else {
         let (next, number) = (first.version.saturating_add(1), &first.number);

@@ -13,7 +13,10 @@ fn judge() -> Case {
     Case::new(RIG, "judge", 1, &["words", "joined", "dead-words"])
 }
 
-fn write(case: &Case, records: &[(Option<&[u8]>, Option<&[u8]>)]) {
+/// `None` is null.
+type Raw<'a> = Option<&'a [u8]>;
+
+fn write(case: &Case, records: &[(Raw<'_>, Raw<'_>)]) {
     let records = records.iter().map(|(key, value)| Write {
         key: key.map(<[u8]>::to_vec),
         value: value.map(<[u8]>::to_vec),
