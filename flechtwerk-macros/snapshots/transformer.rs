@@ -81,6 +81,7 @@ const _: () = {
                 start: ::flechtwerk::glue::Start::Earliest,
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: false,
+                policy: ::flechtwerk::glue::Policy::CRASH,
                 stub: false,
             };
             type Input = <count as ::flechtwerk::glue::Checked>::Input;

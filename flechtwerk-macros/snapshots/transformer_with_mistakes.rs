@@ -36,6 +36,7 @@ const _: () = {
             start: ::flechtwerk::glue::Start::Earliest,
             order: ::flechtwerk::glue::Order::Inputs,
             custom_key: false,
+            policy: ::flechtwerk::glue::Policy::CRASH,
             stub: true,
         };
         type Input = ();

@@ -50,6 +50,7 @@ mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
 mod input;
+pub mod invalid;
 mod out;
 mod param;
 mod partitioner;

@@ -12,9 +12,11 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_shared;
 pub mod stages_state;
+pub mod stages_upgrade;
 pub mod wait;
 
 pub use case::{Case, STOP, Stamp};

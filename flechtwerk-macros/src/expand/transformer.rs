@@ -9,6 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::ext::IdentExt;
 
+use super::invalid;
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Stage};
@@ -72,6 +73,7 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             start: #glue::Start::Earliest,
             order: #glue::Order::Inputs,
             custom_key: false,
+            policy: #glue::Policy::CRASH,
             stub: true,
         },
         &text,
@@ -131,6 +133,8 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let checks = checks(stage, &input, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
     let key = key(stage, glue);
+    let (dead_letters, on_invalid) =
+        (invalid::dead_letters(stage, name, glue), invalid::on_invalid(stage, glue));
     let call = call(stage, name, glue);
     quote! {
         struct __Stage;
@@ -140,6 +144,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
         const _: () = {
             #(type #topic_aliases = #topic_types;)*
             type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+            #dead_letters
             // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
             // what is wrong is an error once. Errors name the alias, so it has the function's name.
             type #checked = <(#input, #topics, #slots, #shared, #returns) as #glue::CheckedBy<{ #checks }>>::It;
@@ -150,6 +155,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
                 type Slots = <#checked as #glue::Checked>::Slots;
                 type Shared = <#checked as #glue::Checked>::Shared;
                 #key
+                #on_invalid
                 #call
             }
         };
@@ -216,6 +222,10 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
             }
         }
     }
+    if let Some(topic) = &stage.dead_letters {
+        let info = invalid::dead_letters_info(glue);
+        check(topic, quote!(dead_letters_apart), quote!((#info, &inputs, &slots)));
+    }
     for (n, slot) in stage.slots.iter().enumerate() {
         check(slot, quote!(parameter), quote!((&slots, #n)));
     }
@@ -251,6 +261,7 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
     };
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
     let custom_key = stage.key.is_some();
+    let policy = invalid::policy(stage, glue);
     info(
         &stage.name,
         glue,
@@ -262,6 +273,7 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
+            policy: #policy,
             stub: false,
         },
         function,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
-use crate::glue::{FailureKind, RawRecord, RecordPart};
+use crate::glue::{Decided, FailureKind, RawRecord, RecordPart, Settled};
 use crate::observe::names;
 use crate::port::StoreError;
 use crate::task::{InputRange, Stop, Warning};
@@ -41,15 +41,24 @@ pub(super) fn record_failure(
     );
     Failure::new(match kind {
         FailureKind::Decode(part) => {
-            names::invalid_records(stage, topic).increment(1);
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            let topic_info = context.info.inputs[usize::from(record.input)];
             let (part, codec) = match part {
-                RecordPart::Key => ("key", context.info.inputs[usize::from(record.input)].key_codec),
-                RecordPart::Value => ("value", context.info.inputs[usize::from(record.input)].value_codec),
+                RecordPart::Key => ("key", topic_info.key_codec),
+                RecordPart::Value => ("value", topic_info.value_codec),
             };
             format!(
                 "stage {stage}: the {part} of the record at {place} is not what the topic's type says ({codec}): \
                  {error}; correct the producer or the type, or move the offset of group {} behind the record",
                 context.names.application_id
+            )
+        }
+        FailureKind::Undecided(part) => {
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            format!(
+                "stage {stage}: the {} of the record at {place} is not what the topic's type says, and what \
+                 `on_invalid` answered can't be done: {error}; {again}",
+                part.name()
             )
         }
         FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}; {again}"),
@@ -65,10 +74,45 @@ pub(super) fn record_failure(
         FailureKind::State { version: None } => {
             format!("stage {stage}: the state for the record at {place} can't be decoded: {error}")
         }
+        FailureKind::Upgrade { version } => format!(
+            "stage {stage}: the state for the record at {place} is of version {version} and can't be upgraded: \
+             {error}; {again}"
+        ),
         FailureKind::EncodeState => {
             format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
         }
     })
+}
+
+/// Counts what was decided about records of a committed batch that did not decode, and says so once for the batch.
+pub(super) fn invalid(context: &StageContext, partition: i32, decided: &[Decided]) {
+    let Some(first) = decided.first() else { return };
+    let stage = context.info.name;
+    for one in decided {
+        names::invalid_records(stage, &context.names.inputs[usize::from(one.at.input)], outcome(one.settled))
+            .increment(1);
+    }
+    let count = |settled| decided.iter().filter(|one| one.settled == settled).count();
+    tracing::info!(
+        stage,
+        partition,
+        skipped = count(Settled::Skip),
+        replaced = count(Settled::Instead),
+        dead_letters = count(Settled::DeadLetter),
+        "records did not decode, the first at {}/{} offset {}; `on_invalid` decided about them",
+        context.names.inputs[usize::from(first.at.input)],
+        first.at.partition,
+        first.at.offset,
+    );
+}
+
+/// The word for it in metrics.
+pub(super) fn outcome(settled: Settled) -> &'static str {
+    match settled {
+        Settled::Skip => names::SKIP,
+        Settled::Instead => names::INSTEAD,
+        Settled::DeadLetter => names::DEAD_LETTER,
+    }
 }
 
 /// What to do about a transaction that its coordinator has forgotten.

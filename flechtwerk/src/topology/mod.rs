@@ -36,6 +36,8 @@ struct Stage {
     tables: Vec<String>,
     /// Types of the resources that it takes.
     resources: Vec<String>,
+    /// Where records go that don't decode.
+    dead_letters: Option<String>,
     state: Option<State>,
     start: &'static str,
     order: &'static str,
@@ -79,15 +81,17 @@ impl Topology {
 fn stage(Chosen { info, names }: &Chosen) -> Stage {
     let info: &'static StageInfo = info;
     let state = info.state().zip(names.changelog.clone());
+    let (outputs, dead_letters) = names.outputs_and_dead_letters(info);
     Stage {
         name: info.name.to_owned(),
         function: info.id.to_owned(),
         application_id: names.application_id.to_string(),
         group: names.group().to_string(),
         inputs: texts(&names.inputs),
-        outputs: texts(&names.outputs),
+        outputs: texts(outputs),
         tables: texts(&names.tables),
         resources: info.resources().map(|need| need.type_name.to_owned()).collect(),
+        dead_letters: dead_letters.map(|topic| topic.to_string()),
         state: state.map(|(state, changelog)| State {
             type_name: state.type_name.to_owned(),
             version: state.version,
