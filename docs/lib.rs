@@ -23,6 +23,7 @@ pages! {
     tables = "src/tables.md",
     resources = "src/resources.md",
     exactly_once = "src/exactly-once.md",
+    invalid_records = "src/invalid-records.md",
     running = "src/running.md",
     runbook = "src/runbook.md",
     testing = "src/testing.md",

@@ -80,6 +80,7 @@ const _: () = {
                     poll_interval: ::flechtwerk::glue::Duration::from_millis(30000u64),
                     suspends: true,
                 }),
+                policy: ::flechtwerk::glue::Policy::CRASH,
                 stub: false,
             };
             type Config = <poll as ::flechtwerk::glue::Checked>::Input;

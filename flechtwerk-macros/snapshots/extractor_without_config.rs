@@ -51,6 +51,7 @@ const _: () = {
                     poll_interval: fw::glue::Duration::from_millis(500u64),
                     suspends: false,
                 }),
+                policy: fw::glue::Policy::CRASH,
                 stub: false,
             };
             type Config = <poll as fw::glue::Checked>::Input;

@@ -82,6 +82,7 @@ const _: () = {
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: false,
                 extractor: ::core::option::Option::None,
+                policy: ::flechtwerk::glue::Policy::CRASH,
                 stub: false,
             };
             type Input = <count as ::flechtwerk::glue::Checked>::Input;

@@ -23,6 +23,10 @@ const _: () = {
         type __Input = <Text as fw::glue::CheckedBy<
             { fw::glue::input_type::<Text>() },
         >>::It;
+        type __Given = Dead;
+        type __DeadLetters = <__Given as fw::glue::CheckedBy<
+            { fw::glue::dead_letters::<<__Given as fw::glue::Same>::T>() },
+        >>::It;
         type r#match = <(
             __Input,
             (__T0, (__T1, ())),
@@ -47,6 +51,11 @@ const _: () = {
                 let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::inputs_complete("Text", &inputs);
                 fw::glue::input_once(&inputs, 1usize);
+                fw::glue::dead_letters_apart(
+                    <__DeadLetters as fw::glue::Topic>::INFO,
+                    &inputs,
+                    &slots,
+                );
                 fw::glue::returns::<fw::Result>()
             },
         >>::It;
@@ -65,6 +74,12 @@ const _: () = {
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
                 extractor: ::core::option::Option::None,
+                policy: fw::glue::Policy {
+                    named: true,
+                    dead_letters: ::core::option::Option::Some(
+                        <__DeadLetters as fw::glue::Topic>::INFO,
+                    ),
+                },
                 stub: false,
             };
             type Input = <r#match as fw::glue::Checked>::Input;
@@ -77,6 +92,9 @@ const _: () = {
                     <Self as fw::glue::Stage>::Input,
                     _,
                 >(keys::by_value, &input)
+            }
+            fn on_invalid(record: &fw::glue::Invalid<'_>) -> fw::glue::Answer {
+                fw::glue::on_invalid::<fw::glue::WithDeadLetters, _>(decide, record)
             }
             fn call(
                 input: Self::Input,

@@ -37,6 +37,7 @@ const _: () = {
             order: ::flechtwerk::glue::Order::Inputs,
             custom_key: false,
             extractor: ::core::option::Option::None,
+            policy: ::flechtwerk::glue::Policy::CRASH,
             stub: true,
         };
         type Input = ();

@@ -255,7 +255,7 @@ fn parse_value(stream: ParseStream<'_>, kind: Kind) -> Result<Value> {
 }
 
 /// Splits at commas that stand outside of angle brackets; other brackets are one token each.
-fn split(tokens: TokenStream) -> Vec<TokenStream> {
+pub(crate) fn split(tokens: TokenStream) -> Vec<TokenStream> {
     let mut arguments = vec![];
     let mut current = vec![];
     let mut depth = 0;

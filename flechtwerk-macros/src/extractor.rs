@@ -87,6 +87,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         shared: sorted.shared,
         by_mut: sorted.by_mut,
         returns: returns?,
+        on_invalid: None,
+        dead_letters: None,
         polling: Some(Polling { interval: interval?, suspended: args.path("suspended").cloned() }),
     })
 }

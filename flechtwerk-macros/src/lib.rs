@@ -13,6 +13,7 @@ mod item;
 mod model;
 mod names;
 mod spans;
+mod upgrades;
 
 #[cfg(test)]
 mod snapshots;
@@ -42,6 +43,8 @@ use proc_macro::TokenStream;
 ///   `Json<T>`, `BigEndian<u64>` and its like, or one of your own. What may be null is `Nullable<..>`.
 /// - `row = R, enrich = path::to::function`: in a `Table` of the topic there is an `R` for each key, which the function makes
 ///   of a key and a value, `fn(&Key<T>, Value<T>) -> flechtwerk::Result<R>`; without it, the value.
+/// - `on_invalid = path::to::function`: decides about records of a `Table` of the topic that don't decode, as a stage's
+///   `on_invalid` does about its inputs; without it, the process stops at such a record.
 /// - `empty_is_delete = true`: in a `Table` of the topic, a value without a single byte deletes its key, as null always does.
 /// - `crate = path` says where flechtwerk is, if it has another name: `crate = fw`.
 #[proc_macro_attribute]
@@ -109,6 +112,11 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///   equal ones in the order of `inputs`. The default is `order = inputs`.
 /// - `start = latest`: where nothing was ever committed, it begins at the end of its inputs. The default is
 ///   `start = earliest`.
+/// - `on_invalid = path::to::function`: decides about records that don't decode, where the default is to stop at them. The
+///   function gets a `&flechtwerk::invalid::Invalid<'_>` and returns an `Answer`; `flechtwerk::invalid::{crash, skip,
+///   dead_letter}` are ready-made.
+/// - `dead_letters = Topic`: where that function may send such records, in the same transaction. The topic's codecs are
+///   `Nullable<Bytes>`, both.
 /// - `name = ".."`: the stage's name, if not the function's.
 /// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
 ///   ids and the changelog topic; whoever changes it begins from the start, without state.
@@ -320,9 +328,12 @@ pub fn input(item: TokenStream) -> TokenStream {
 /// totals.get_or_insert_default().count += 1;
 /// ```
 ///
-/// - `#[state(version = N)]`: the version that is written, 1 if not given. A stored state of another version is not read:
-///   the stage stops and names it. A change that serde can read either way, such as a new field with a default, needs no
+/// - `#[state(version = N)]`: the version that is written, 1 if not given. A stored state of a version that the
+///   program does not know is not read: the stage stops and names it. A change that serde can read either way, such as a new field with a default, needs no
 ///   new version.
+/// - `#[state(upgrade_from(1 = Old, with = path::to::function))]`, once for each older version that can be read: the type that
+///   the state was then, itself a state of that version, and a function that makes the **next** version of it, or a `Result`
+///   with that. States are upgraded when a record asks for them, and written only where they change.
 /// - `#[state(crate = path)]`: where flechtwerk is, if it has another name.
 #[proc_macro_derive(State, attributes(state))]
 pub fn state(item: TokenStream) -> TokenStream {

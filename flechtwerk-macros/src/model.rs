@@ -18,6 +18,8 @@ const SPEC: &[(&str, Kind)] = &[
     ("application_id", Kind::Text),
     ("order", Kind::Word(&["inputs", "timestamp"])),
     ("start", Kind::Word(&["earliest", "latest"])),
+    ("on_invalid", Kind::Path),
+    ("dead_letters", Kind::Type),
 ];
 
 /// A stage without mistakes, as far as tokens can tell.
@@ -31,6 +33,9 @@ pub(crate) struct Stage {
     pub(crate) order: &'static str,
     /// `Earliest` or `Latest`.
     pub(crate) start: &'static str,
+    /// The function that decides about records which don't decode, and where it may send them.
+    pub(crate) on_invalid: Option<Path>,
+    pub(crate) dead_letters: Option<Type>,
     /// The first parameter's type.
     pub(crate) input: Type,
     /// What the parameters by `&mut` refer to.
@@ -74,6 +79,7 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         })
         .collect();
     let inputs = inputs(args, &parameters, errors);
+    check_dead_letters(args, errors);
     let Parameters { input, slots, shared, by_mut } =
         check_parameters(&parameters, &signature.ident, signature, errors);
     let returns = match &signature.output {
@@ -96,6 +102,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         key: args.path("key").cloned(),
         order: if args.word("order").as_deref() == Some("timestamp") { "Timestamp" } else { "Inputs" },
         start: if args.word("start").as_deref() == Some("latest") { "Latest" } else { "Earliest" },
+        on_invalid: args.path("on_invalid").cloned(),
+        dead_letters: args.ty("dead_letters").cloned(),
         input: input?,
         slots,
         shared,
@@ -185,6 +193,19 @@ fn inputs(args: &Args, parameters: &[&PatType], errors: &mut Errors) -> Vec<Type
         }
     }
     types.to_vec()
+}
+
+/// Dead letters need somebody who sends them.
+fn check_dead_letters(args: &Args, errors: &mut Errors) {
+    if let Some(topic) = args.ty("dead_letters")
+        && !args.mentions("on_invalid")
+    {
+        errors.at(
+            topic,
+            "nothing would send records to this topic, since a stage crashes at those that don't decode: add \
+             `on_invalid = flechtwerk::invalid::dead_letter`, or a function of your own that decides",
+        );
+    }
 }
 
 /// The parameters, by their ways of being passed.

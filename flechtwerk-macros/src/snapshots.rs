@@ -39,6 +39,17 @@ fn state() {
 }
 
 #[test]
+fn state_with_upgrades() {
+    check(
+        expand::state(tokens(
+            "#[state(version = 3, upgrade_from(2 = CountV2, with = from_2), upgrade_from(1 = u64, with = old::from_1))]
+            pub struct Count { n: u64 }",
+        )),
+        expect_file!["../snapshots/state_with_upgrades.rs"],
+    );
+}
+
+#[test]
 fn state_generic() {
     check(
         expand::state(tokens("pub struct Last<T> where T: Clone { value: T }")),
@@ -86,7 +97,7 @@ fn transformer_with_everything() {
         expand::transformer(
             tokens(
                 r#"inputs = [Words, Lines], key = keys::by_value, name = "copy", application_id = "app",
-                order = timestamp, start = latest, crate = fw"#,
+                order = timestamp, start = latest, on_invalid = decide, dead_letters = Dead, crate = fw"#,
             ),
             tokens("async fn r#match(text: Text) -> fw::Result { Ok(()) }"),
         ),

@@ -53,6 +53,7 @@ mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
 mod input;
+pub mod invalid;
 mod next;
 mod out;
 mod param;

@@ -41,6 +41,14 @@ impl StageNames {
         self.inputs.iter().chain(&self.outputs).chain(&self.tables)
     }
 
+    /// The topics that the stage's parameters send to, and that of its dead letters.
+    pub(crate) fn outputs_and_dead_letters(&self, info: &StageInfo) -> (&[Arc<str>], Option<&Arc<str>>) {
+        match (info.policy.dead_letters, self.outputs.split_last()) {
+            (Some(_), Some((dead_letters, outputs))) => (outputs, Some(dead_letters)),
+            _ => (&self.outputs, None),
+        }
+    }
+
     /// The static transactional id of the task with this partition number.
     pub(crate) fn transactional_id(&self, partition: i32) -> String {
         format!("{}-{partition}", self.application_id)

@@ -109,7 +109,7 @@ pub trait SlotPart: Sized + Send + 'static {
 
 impl<S: StateValue> SlotPart for State<S> {
     type Keeps = Holds<S>;
-    const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION });
+    const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION, oldest: S::OLDEST });
 
     fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
         State::load(opening.stored)

@@ -3,6 +3,7 @@
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::glue::TopicInfo;
+use crate::invalid::{Answer, Invalid};
 
 /// A topic: a name and two codecs. Made by [`#[topic]`](macro@crate::topic); reading or writing a topic is only
 /// possible through its type.
@@ -26,6 +27,9 @@ pub trait Topic: Sized + Send + Sync + 'static {
     /// In a table, a record with an empty value deletes its key.
     #[doc(hidden)]
     const EMPTY_IS_DELETE: bool = false;
+    /// Decides about records of a table that don't decode.
+    #[doc(hidden)]
+    const ON_INVALID: Option<fn(&Invalid<'_>) -> Answer> = None;
     /// [`Topic::row`] is a function of the user's, to be called no more than necessary.
     #[doc(hidden)]
     const ENRICHED: bool = false;

@@ -40,6 +40,12 @@ impl Rig {
             .arg("--heartbeat-interval", "500ms")
     }
 
+    /// Starts another binary, with all else as it is.
+    pub fn program(mut self, binary: &str) -> Rig {
+        self.binary = binary.into();
+        self
+    }
+
     /// Adds a flag with a value; a later one of the same name wins.
     pub fn arg(mut self, name: &str, value: &str) -> Rig {
         let repeatable = ["--topic", "--stage", "-X"].contains(&name);

@@ -14,9 +14,11 @@ pub mod pipeline;
 pub mod probe;
 pub mod source;
 pub mod stages_extract;
+pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_shared;
 pub mod stages_state;
+pub mod stages_upgrade;
 pub mod wait;
 
 pub use case::{Case, STOP, Stamp};

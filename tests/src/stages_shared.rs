@@ -13,7 +13,15 @@ use crate::pipeline::{Joined, Words};
 pub struct Items;
 
 /// A table of the lengths of texts; an empty text deletes.
-#[topic("lengths", key = Utf8, value = Utf8, row = usize, enrich = length, empty_is_delete = true)]
+#[topic(
+    "lengths",
+    key = Utf8,
+    value = Utf8,
+    row = usize,
+    enrich = length,
+    empty_is_delete = true,
+    on_invalid = flechtwerk::invalid::skip,
+)]
 pub struct Lengths;
 
 /// Says in the log that it was called.

@@ -205,6 +205,24 @@ fn rows_are_made_of_committed_records_that_are_left() {
     assert!(instance.log().contains(&place), "{}", instance.log());
 }
 
+/// S9.2: where the topic's type says so, what does not decode is left out, and counted.
+#[test]
+fn the_topic_may_decide_about_records_that_do_not_decode() {
+    let case = case("measure");
+    case.write("lengths", &[("a", "four")]);
+    let bad = |key: &[u8]| Write { key: Some(key.into()), value: Some(b"\xff".into()), ..Write::default() };
+    case.kafka.write(case.topic("lengths"), [bad(b"a"), bad(b"\xff")]);
+    case.write("lengths", &[("b", "12")]);
+    case.write("words", &[("a", "x"), ("b", "x")]);
+    let mut instance = case.start();
+    let output = case.observe("joined");
+    assert_eq!(sorted(&output, 0..2), ["2 0", "4 0"]);
+    let labels = format!("topic=\"{}\",outcome=\"skip\"", case.topic("lengths"));
+    let skipped = Probe::of(&instance).metric("flechtwerk_invalid_records_total", &labels);
+    assert_eq!(skipped, Some(2.0));
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+}
+
 /// One reading for all stages of the process.
 #[test]
 fn two_stages_share_one_table() {

@@ -19,6 +19,7 @@ const SPEC: &[(&str, Kind)] = &[
     ("row", Kind::Type),
     ("enrich", Kind::Path),
     ("empty_is_delete", Kind::Word(&["true", "false"])),
+    ("on_invalid", Kind::Path),
 ];
 
 pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -133,9 +134,18 @@ fn row(args: &Args, krate: &syn::Path, errors: &mut Errors) -> TokenStream {
             const EMPTY_IS_DELETE: bool = true;
         )
     });
+    let on_invalid = args.path("on_invalid").map(|path| {
+        let generics = shown_at(quote!(::<#glue::NoDeadLetters, _>), ends(path).0);
+        let call = call_shown_as(path, quote!(#glue::on_invalid), generics, quote!((#path, record)));
+        quote! {
+            const ON_INVALID: ::core::option::Option<fn(&#glue::Invalid<'_>) -> #glue::Answer> =
+                ::core::option::Option::Some(|record| #call);
+        }
+    });
     quote! {
         type Row = #ty;
         #empty
+        #on_invalid
         #enriched
         fn row(
             key: &<<Self as #glue::Topic>::KeyCodec as #glue::Codec>::Item,

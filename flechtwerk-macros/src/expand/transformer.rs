@@ -9,6 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::ext::IdentExt;
 
+use super::invalid;
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Polling, Stage};
@@ -83,6 +84,7 @@ pub(super) fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             order: #glue::Order::Inputs,
             custom_key: false,
             extractor: ::core::option::Option::None,
+            policy: #glue::Policy::CRASH,
             stub: true,
         },
         &text,
@@ -142,6 +144,8 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let checks = checks(stage, &input, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
     let key = key(stage, glue, &quote!(#glue::Stage), &quote!(Input));
+    let (dead_letters, on_invalid) =
+        (invalid::dead_letters(stage, name, glue), invalid::on_invalid(stage, glue));
     let call = call(stage, name, glue);
     quote! {
         struct __Stage;
@@ -151,6 +155,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
         const _: () = {
             #(type #topic_aliases = #topic_types;)*
             type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+            #dead_letters
             // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
             // what is wrong is an error once. Errors name the alias, so it has the function's name.
             type #checked = <(#input, #topics, #slots, #shared, #returns) as #glue::CheckedBy<{ #checks }>>::It;
@@ -161,6 +166,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
                 type Slots = <#checked as #glue::Checked>::Slots;
                 type Shared = <#checked as #glue::Checked>::Shared;
                 #key
+                #on_invalid
                 #call
             }
         };
@@ -240,6 +246,10 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
             check(topic, quote!(key_not_null), quote!((inputs[#n].info)));
         }
     }
+    if let Some(topic) = &stage.dead_letters {
+        let info = invalid::dead_letters_info(glue);
+        check(topic, quote!(dead_letters_apart), quote!((#info, &inputs, &slots)));
+    }
     for (n, slot) in stage.slots.iter().enumerate() {
         check(slot, quote!(parameter), quote!((&slots, #n)));
     }
@@ -285,6 +295,7 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
             }))
         }
     };
+    let policy = invalid::policy(stage, glue);
     info(
         &stage.name,
         glue,
@@ -297,6 +308,7 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
             order: #glue::Order::#order,
             custom_key: #custom_key,
             extractor: #extractor,
+            policy: #policy,
             stub: false,
         },
         function,

@@ -220,7 +220,7 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     };
     let closed = caught(|| slots.visit(&mut Visit::Close(&mut closing)));
     if let Err(trouble) = closed {
-        outputs.truncate((0, 0));
+        *outputs = Outputs::default();
         *change = StateChange::Unchanged;
         return Err(trouble);
     }

@@ -34,6 +34,8 @@ pub struct StateInfo {
     pub type_name: &'static str,
     /// The version that is written.
     pub version: u32,
+    /// The oldest version that can be read: those between are upgraded.
+    pub oldest: u32,
 }
 
 /// What a parameter of a stage stands for.
@@ -72,6 +74,20 @@ pub struct ExtractorInfo {
     pub suspends: bool,
 }
 
+/// What a stage does about records that don't decode.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// It names a function that decides; else it crashes.
+    pub named: bool,
+    /// Where that function may send them.
+    pub dead_letters: Option<&'static TopicInfo>,
+}
+
+impl Policy {
+    /// What holds where nothing is said.
+    pub const CRASH: Policy = Policy { named: false, dead_letters: None };
+}
+
 /// A stage, as a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct StageInfo {
@@ -95,18 +111,22 @@ pub struct StageInfo {
     pub custom_key: bool,
     /// What only an extractor has; its inputs are its config topics.
     pub extractor: Option<ExtractorInfo>,
+    /// See [`Policy`].
+    pub policy: Policy,
     /// Stands in for a stage with errors, so that one mistake stays one error.
     pub stub: bool,
 }
 
 impl StageInfo {
-    /// The output topics, in parameter order; [`super::OutputRecord::topic`] is an index into this.
+    /// The output topics, in parameter order, and then that of the dead letters; [`super::OutputRecord::topic`] is an
+    /// index into this.
     pub fn outputs(&self) -> impl Iterator<Item = &'static TopicInfo> + use<> {
-        let parts = self.parts;
-        parts.iter().filter_map(|part| match part {
+        let (parts, dead_letters) = (self.parts, self.policy.dead_letters);
+        let sent = parts.iter().filter_map(|part| match part {
             Part::Output(topic) => Some(*topic),
             Part::State(_) => None,
-        })
+        });
+        sent.chain(dead_letters)
     }
 
     /// The state, if the stage keeps one.

@@ -69,11 +69,19 @@ const fn flatten<const MOST: usize>(list: &ShareList) -> ([Share; MOST], usize) 
 /// The shared things that a round may look at: resources, and one version of each table. Cloning it is cheap.
 #[derive(Clone, Default)]
 pub struct Env {
+    /// The inputs' names in the cluster, after any mapping; empty where nothing is mapped.
+    pub inputs: Vec<Arc<str>>,
     /// Few: a search is quicker than a hash. Keyed by the type of what is behind the pointer.
     things: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
 }
 
 impl Env {
+    /// The same things for a stage whose inputs have these names.
+    pub fn for_inputs(mut self, inputs: Vec<Arc<str>>) -> Self {
+        self.inputs = inputs;
+        self
+    }
+
     /// Adds a thing, or puts it in the place of an earlier one of its type.
     pub(crate) fn put(&mut self, thing: Arc<dyn Any + Send + Sync>) {
         let id = (*thing).type_id();

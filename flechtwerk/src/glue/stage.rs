@@ -15,6 +15,7 @@ use super::{ByRef, PartList, StateChange, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
+use crate::invalid::{Answer, Invalid};
 use crate::out::Buffer;
 use crate::param::{Slot, SlotParts};
 use crate::record::Record;
@@ -77,6 +78,10 @@ pub trait Stage: Sized + 'static {
     /// Decodes a record.
     fn decode(raw: &RawRecord) -> Tried<Self::Input> {
         Self::Topics::decode(raw.input, raw)
+    }
+    /// Decides about a record that did not decode; generated where the stage names a function for it.
+    fn on_invalid(_: &Invalid<'_>) -> Answer {
+        Answer::Crash
     }
     /// Calls the function. The future is the function's own.
     fn call(
@@ -157,7 +162,7 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 
     fn key(&self, record: &RawRecord) -> Result<Bytes, Trouble> {
-        super::runner::caught(|| S::key(record))
+        super::runner::caught(|| super::policy::key::<S>(record))
     }
 
     fn round<'a>(

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::runner::caught;
-use super::{FailureKind, RawRecord, RecordPart, TopicInfo, Trouble};
+use super::{FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
 use crate::codec::{self, Codec};
 use crate::error::BoxError;
 use crate::table::{Rows, TableTopic};
@@ -35,8 +35,9 @@ pub struct Refused {
 
 /// A table that is being filled.
 pub trait AnyTable: Send {
-    /// Takes a record. It shows with the next [`AnyTable::publish`], unless another one of its key comes before.
-    fn take(&mut self, record: &RawRecord) -> Result<(), Trouble>;
+    /// Takes a record, for this stage and maybe others. It shows with the next [`AnyTable::publish`], unless another one of
+    /// its key comes before. The answer says what became of it if it did not decode.
+    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble>;
     /// Makes a version of what was taken.
     fn publish(&mut self) -> Result<(), Refused>;
     /// The last version, as it goes into an [`super::Env`].
@@ -68,29 +69,49 @@ struct Pending<V> {
     offset: i64,
 }
 
-impl<T: TableTopic> AnyTable for Filling<T> {
-    fn take(&mut self, record: &RawRecord) -> Result<(), Trouble> {
-        // The bytes of many records share one buffer, which a row made of such bytes would keep alive for all of them.
-        let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
-        let key = record.key.as_ref().map(own);
-        let key = caught(|| {
-            codec::decode::<T::KeyCodec>(key.as_ref())
-                .map_err(|error| (FailureKind::Decode(RecordPart::Key), error))
-        })?;
-        let value = match &record.value {
-            None => None,
-            Some(value) if value.is_empty() && T::EMPTY_IS_DELETE => None,
-            Some(value) => Some(caught(|| {
-                T::ValueCodec::decode(&own(value))
-                    .map_err(|error| (FailureKind::Decode(RecordPart::Value), error))
-            })?),
-        };
+impl<T: TableTopic> Filling<T> {
+    fn put(&mut self, record: &RawRecord, key: Key<T>, value: Option<Value<T>>) -> Result<(), Trouble> {
         let (bytes, partition, offset) = (record.size(), record.partition, record.offset);
         if T::ENRICHED {
             self.pending.insert(key, Pending { value, bytes, partition, offset });
             return Ok(());
         }
         self.rows.put(key, value, bytes)
+    }
+}
+
+/// Key and value of a record; no value deletes the key.
+fn decode<T: TableTopic>(record: &RawRecord) -> Result<(Key<T>, Option<Value<T>>), Trouble> {
+    // The bytes of many records share one buffer, which a row made of such bytes would keep alive for all of them.
+    let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
+    let key = record.key.as_ref().map(own);
+    let key = caught(|| {
+        codec::decode::<T::KeyCodec>(key.as_ref())
+            .map_err(|error| (FailureKind::Decode(RecordPart::Key), error))
+    })?;
+    let value = match &record.value {
+        None => None,
+        Some(value) if value.is_empty() && T::EMPTY_IS_DELETE => None,
+        Some(value) => Some(caught(|| {
+            T::ValueCodec::decode(&own(value))
+                .map_err(|error| (FailureKind::Decode(RecordPart::Value), error))
+        })?),
+    };
+    Ok((key, value))
+}
+
+impl<T: TableTopic> AnyTable for Filling<T> {
+    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble> {
+        let (part, error, decide) = match (decode::<T>(record), T::ON_INVALID) {
+            (Ok((key, value)), _) => return self.put(record, key, value).map(|()| None),
+            (Err((FailureKind::Decode(part), error)), Some(decide)) => (part, error, decide),
+            (Err(trouble), _) => return Err(trouble),
+        };
+        let Some(instead) = policy::of_table::<T>(decide, record, stage, part, error)? else {
+            return Ok(Some(Settled::Skip));
+        };
+        let (key, value) = decode::<T>(&instead).or_else(|(_, error)| policy::not_read_back(part, &error))?;
+        self.put(&instead, key, value).map(|()| Some(Settled::Instead))
     }
 
     fn publish(&mut self) -> Result<(), Refused> {

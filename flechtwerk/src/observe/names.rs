@@ -31,8 +31,17 @@ pub(crate) struct Metric {
 const STAGE: &[&str] = &["stage"];
 const TASK: &[&str] = &["stage", "partition"];
 const INPUT: &[&str] = &["stage", "topic", "partition"];
-const TOPIC: &[&str] = &["stage", "topic"];
 const TABLE: &[&str] = &["table"];
+const INVALID: &[&str] = &["stage", "topic", "outcome"];
+
+/// What becomes of a record that does not decode: the values of the label `outcome`.
+pub(crate) const CRASH: &str = "crash";
+/// See [`CRASH`].
+pub(crate) const SKIP: &str = "skip";
+/// See [`CRASH`].
+pub(crate) const INSTEAD: &str = "instead";
+/// See [`CRASH`].
+pub(crate) const DEAD_LETTER: &str = "dead_letter";
 
 const RECORD_BUCKETS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0];
 const TIME_BUCKETS: &[f64] = &[0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0];
@@ -83,8 +92,8 @@ metrics! {
     TABLE_BYTES = "flechtwerk_table_bytes", Kind::Gauge, TABLE;
     /// offsets of a table's topic that are still to be read before the stages can join their groups
     TABLE_REMAINING = "flechtwerk_table_remaining_offsets", Kind::Gauge, TABLE;
-    /// input records that did not decode
-    INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, TOPIC;
+    /// input records that did not decode, by what became of them: `crash`, or with their transaction `skip`, `instead` or `dead_letter`
+    INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, INVALID;
     /// calls of an extractor's function that have ended well, with or without something to commit
     POLLS = "flechtwerk_polls_total", Kind::Counter, TASK;
     /// pages of an extractor that are committed
@@ -157,8 +166,8 @@ pub(super) fn table_remaining(topic: &str) -> Gauge {
 }
 
 /// See `INVALID_RECORDS`.
-pub(crate) fn invalid_records(stage: &str, topic: &str) -> Counter {
-    metrics::counter!(INVALID_RECORDS.name, labels(INVALID_RECORDS, &[stage, topic]))
+pub(crate) fn invalid_records(stage: &str, topic: &str, outcome: &str) -> Counter {
+    metrics::counter!(INVALID_RECORDS.name, labels(INVALID_RECORDS, &[stage, topic, outcome]))
 }
 
 /// See `INCOMPLETE_TASKS`.
@@ -182,7 +191,9 @@ pub(crate) fn task_begins(stage: &str, inputs: &[Arc<str>], partition: i32) {
         counter(stage, partition).increment(0);
     }
     for topic in inputs {
-        invalid_records(stage, topic).increment(0);
+        for outcome in [CRASH, SKIP, INSTEAD, DEAD_LETTER] {
+            invalid_records(stage, topic, outcome).increment(0);
+        }
     }
     incomplete_tasks(stage).increment(0);
 }
@@ -252,7 +263,7 @@ mod tests {
             fences("count", 3).increment(1);
             commit_seconds("count", 3).record(0.015);
             batch_records("count", 3).record(7.0);
-            invalid_records("count", "words").increment(2);
+            invalid_records("count", "words", SKIP).increment(2);
             incomplete_tasks("count").increment(1);
         });
         for line in [
@@ -262,7 +273,7 @@ mod tests {
             r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.01"} 0"#,
             r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.02"} 1"#,
             r#"flechtwerk_batch_records_sum{stage="count",partition="3"} 7"#,
-            r#"flechtwerk_invalid_records_total{stage="count",topic="words"} 2"#,
+            r#"flechtwerk_invalid_records_total{stage="count",topic="words",outcome="skip"} 2"#,
             r#"flechtwerk_incomplete_tasks_total{stage="count"} 1"#,
             "# HELP flechtwerk_lag_records offsets between the committed position and the end of the input",
         ] {

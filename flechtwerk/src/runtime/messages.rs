@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
-use crate::glue::{FailureKind, RawRecord, RecordPart, StageInfo};
+use crate::glue::{Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo};
 use crate::naming::StageNames;
 use crate::observe::names;
 use crate::port::StoreError;
@@ -42,15 +42,24 @@ pub(super) fn record_failure(
     );
     Failure::new(match kind {
         FailureKind::Decode(part) => {
-            names::invalid_records(stage, topic).increment(1);
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            let topic_info = context.info.inputs[usize::from(record.input)];
             let (part, codec) = match part {
-                RecordPart::Key => ("key", context.info.inputs[usize::from(record.input)].key_codec),
-                RecordPart::Value => ("value", context.info.inputs[usize::from(record.input)].value_codec),
+                RecordPart::Key => ("key", topic_info.key_codec),
+                RecordPart::Value => ("value", topic_info.value_codec),
             };
             format!(
                 "stage {stage}: the {part} of the record at {place} is not what the topic's type says ({codec}): \
                  {error}; correct the producer or the type, or move the offset of group {} behind the record",
                 context.names.application_id
+            )
+        }
+        FailureKind::Undecided(part) => {
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            format!(
+                "stage {stage}: the {} of the record at {place} is not what the topic's type says, and what \
+                 `on_invalid` answered can't be done: {error}; {again}",
+                part.name()
             )
         }
         FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}; {again}"),
@@ -66,6 +75,10 @@ pub(super) fn record_failure(
         FailureKind::State { version: None } => {
             format!("stage {stage}: the state for the record at {place} can't be decoded: {error}")
         }
+        FailureKind::Upgrade { version } => format!(
+            "stage {stage}: the state for the record at {place} is of version {version} and can't be upgraded: \
+             {error}; {again}"
+        ),
         FailureKind::EncodeState => {
             format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
         }
@@ -92,14 +105,15 @@ pub(super) fn config_failure(
     let again =
         "nothing of this page has counted, and all pages before it have: mend the cause and start again";
     Failure::new(match kind {
-        FailureKind::Decode(part) => {
+        // Nobody decides about a config but the crash.
+        FailureKind::Decode(part) | FailureKind::Undecided(part) => {
             let topic = info.inputs.get(usize::from(record.input));
             let (part, codec) = match part {
                 RecordPart::Key => ("key", topic.map_or("-", |topic| topic.key_codec)),
                 RecordPart::Value => ("value", topic.map_or("-", |topic| topic.value_codec)),
             };
             if let Some(name) = names.inputs.get(usize::from(record.input)) {
-                names::invalid_records(stage, name).increment(1);
+                names::invalid_records(stage, name, names::CRASH).increment(1);
             }
             format!(
                 "stage {stage}: the {part} of {place} is not what the topic's type says ({codec}): {error}; write a \
@@ -118,6 +132,9 @@ pub(super) fn config_failure(
         FailureKind::State { version: None } => {
             format!("stage {stage}: the cursor of {place} can't be decoded: {error}")
         }
+        FailureKind::Upgrade { version, .. } => {
+            format!("stage {stage}: the cursor of {place}, of version {version}, can't be upgraded: {error}")
+        }
         FailureKind::EncodeState => {
             format!("stage {stage}: the cursor made at {place} can't be encoded: {error}")
         }
@@ -133,6 +150,37 @@ pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) 
         context.info.name,
         config_place(&context.names, record)
     ))
+}
+
+/// Counts what was decided about records of a committed batch that did not decode, and says so once for the batch.
+pub(super) fn invalid(context: &StageContext, partition: i32, decided: &[Decided]) {
+    let Some(first) = decided.first() else { return };
+    let stage = context.info.name;
+    for one in decided {
+        names::invalid_records(stage, &context.names.inputs[usize::from(one.at.input)], outcome(one.settled))
+            .increment(1);
+    }
+    let count = |settled| decided.iter().filter(|one| one.settled == settled).count();
+    tracing::info!(
+        stage,
+        partition,
+        skipped = count(Settled::Skip),
+        replaced = count(Settled::Instead),
+        dead_letters = count(Settled::DeadLetter),
+        "records did not decode, the first at {}/{} offset {}; `on_invalid` decided about them",
+        context.names.inputs[usize::from(first.at.input)],
+        first.at.partition,
+        first.at.offset,
+    );
+}
+
+/// The word for it in metrics.
+pub(super) fn outcome(settled: Settled) -> &'static str {
+    match settled {
+        Settled::Skip => names::SKIP,
+        Settled::Instead => names::INSTEAD,
+        Settled::DeadLetter => names::DEAD_LETTER,
+    }
 }
 
 /// What to do about a transaction that its coordinator has forgotten.

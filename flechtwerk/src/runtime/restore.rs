@@ -8,6 +8,7 @@ use super::error::Failure;
 use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
 use crate::port::{Store, StoreError, TopicPartition};
+use crate::state::known_versions;
 
 /// Records taken from the queue at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -110,12 +111,12 @@ fn change(
     if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
         let (version, _) = format::take_version(value)
             .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
-        if version != state.version {
+        if !(state.oldest..=state.version).contains(&version) {
             return Err(Failure::new(format!(
-                "{} holds state of version {version}, but this program knows version {} of {}; run a program \
+                "{} holds state of version {version}, but this program knows {} of {}; run a program \
                  that knows it, or begin with empty state: `reset` the stage, or give it another application_id",
                 place(),
-                state.version,
+                known_versions(state.oldest, state.version),
                 state.type_name,
             )));
         }

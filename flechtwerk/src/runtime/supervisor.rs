@@ -163,6 +163,7 @@ fn start_stages(
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);
         }
+        let env = pool.env().clone().for_inputs(one.names.inputs.clone());
         let context = Arc::new(StageContext {
             stage: one.stage,
             info,
@@ -170,7 +171,7 @@ fn start_stages(
             changelog: one.changelog,
             instance_id: plan.instance_id.clone(),
             limits: plan.limits,
-            shared: tables.of(info, pool.env()),
+            shared: tables.of(info, env),
             group,
             inputs,
             changelogs,

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::context::{Cancel, repeat};
 use super::error::{Failure, chain};
+use super::messages::outcome;
 use super::restore::Parker;
 use super::stage::Notice;
 use super::supervisor::Plan;
@@ -130,10 +131,10 @@ impl Tables {
         self.unread.load(Ordering::SeqCst) == 0
     }
 
-    /// What a stage shares: resources, and its tables.
-    pub(super) fn of(&self, info: &StageInfo, resources: &Env) -> Shared {
+    /// What a stage shares: what is in `env`, and its tables.
+    pub(super) fn of(&self, info: &StageInfo, env: Env) -> Shared {
         let cells = info.tables().filter_map(|table| self.cells.get(table.topic.name).cloned());
-        Shared { resources: resources.clone(), tables: cells.collect() }
+        Shared { env, tables: cells.collect() }
     }
 
     /// Ends the reading.
@@ -153,14 +154,15 @@ impl Tables {
 /// What all tasks of a stage look at.
 #[derive(Default)]
 pub(crate) struct Shared {
-    resources: Env,
+    /// The resources.
+    env: Env,
     tables: Vec<Cell>,
 }
 
 impl Shared {
     /// The resources, and each table as it is now.
     pub(super) fn now(&self) -> Env {
-        let mut env = self.resources.clone();
+        let mut env = self.env.clone();
         self.tables.iter().for_each(|cell| env.put(last(cell)));
         env
     }
@@ -261,8 +263,10 @@ impl Filling {
             })?;
             for record in records.iter() {
                 partition.position = partition.position.max(record.offset + 1);
-                if let Err(trouble) = self.table.take(record) {
-                    return Err(self.refused(record.partition, record.offset, trouble));
+                match self.table.take(record, self.taken_by.first().copied().unwrap_or_default()) {
+                    Ok(None) => {}
+                    Ok(Some(settled)) => self.count_invalid(outcome(settled)),
+                    Err(trouble) => return Err(self.refused(record.partition, record.offset, trouble)),
                 }
             }
             // It lies behind trailing markers and aborted records.
@@ -284,25 +288,33 @@ impl Filling {
         Ok(())
     }
 
+    fn count_invalid(&self, outcome: &str) {
+        self.taken_by
+            .iter()
+            .for_each(|stage| names::invalid_records(stage, &self.topic, outcome).increment(1));
+    }
+
     /// A record that the table can't take stops the process (S9.2).
     fn refused(&self, partition: i32, offset: i64, (kind, error): Trouble) -> Failure {
         let place = format!("{}/{partition} at offset {offset}", self.topic);
         let error = chain(&*error);
         let what = match kind {
             FailureKind::Decode(part) => {
-                self.taken_by
-                    .iter()
-                    .for_each(|stage| names::invalid_records(stage, &self.topic).increment(1));
+                self.count_invalid(names::CRASH);
                 let part = match part {
                     RecordPart::Key => "key",
                     RecordPart::Value => "value",
                 };
                 format!(
                     "the {part} of {place} can't be decoded: {error}; write a record of the same key that can be, or a null, \
-                     and have the topic compacted; or give the topic's type the codec that its records have"
+                     and have the topic compacted; give the topic's type the codec that its records have; or let its `on_invalid` decide"
                 )
             }
-            FailureKind::Panic => format!("the `enrich` function panicked at {place}: {error}"),
+            FailureKind::Undecided(_) => {
+                self.count_invalid(names::CRASH);
+                format!("`on_invalid` of the topic's type can't be followed at {place}: {error}")
+            }
+            FailureKind::Panic => format!("the code of the topic's type panicked at {place}: {error}"),
             _ => format!("the `enrich` function returned an error at {place}: {error}"),
         };
         Failure::new(format!("{self}: {what}"))

@@ -18,7 +18,7 @@ use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
-use crate::glue::{Env, Outputs, RawRecord};
+use crate::glue::{Env, Mark, Outputs, RawRecord};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
@@ -160,9 +160,10 @@ impl Task {
             // From here on the store has it.
             if let Some(batch) = self.closed.remove(index) {
                 names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+                messages::invalid(&self.context, self.partition, &batch.outputs.invalid);
                 if let Ok(batch) = Arc::try_unwrap(batch) {
                     self.spare_outputs = batch.outputs;
-                    self.spare_outputs.truncate((0, 0));
+                    self.spare_outputs.truncate(Mark::default());
                 }
             }
             self.overlay.applied();

@@ -28,6 +28,8 @@ pub(crate) struct Role {
     pub(crate) written_by: Vec<&'static str>,
     /// The stages that hold it whole.
     pub(crate) table_of: Vec<&'static str>,
+    /// The stages that send it what does not decode.
+    pub(crate) dead_letters_of: Vec<&'static str>,
 }
 
 impl Role {
@@ -44,9 +46,11 @@ impl Role {
             ("config", &self.configures),
             ("output", &self.written_by),
             ("table", &self.table_of),
+            ("dead letters", &self.dead_letters_of),
         ];
-        let uses = uses.iter().filter(|(_, by)| !by.is_empty());
-        uses.map(|(what, by)| format!("{what} of {}", stages(by))).collect::<Vec<_>>().join(", ")
+        let uses = uses.into_iter().filter(|(_, names)| !names.is_empty());
+        let texts: Vec<String> = uses.map(|(what, names)| format!("{what} of {}", stages(names))).collect();
+        texts.join(", ")
     }
 }
 
@@ -54,16 +58,20 @@ impl Role {
 pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
     let mut roles: BTreeMap<Arc<str>, Role> = BTreeMap::new();
     for Chosen { names, info } in stages {
+        let (outputs, dead_letters) = names.outputs_and_dead_letters(info);
         for topic in &names.inputs {
             let role = roles.entry(topic.clone()).or_default();
             let readers = if info.extractor.is_some() { &mut role.configures } else { &mut role.read_by };
             readers.push(names.stage);
         }
-        for topic in &names.outputs {
+        for topic in outputs {
             roles.entry(topic.clone()).or_default().written_by.push(names.stage);
         }
         for topic in &names.tables {
             roles.entry(topic.clone()).or_default().table_of.push(names.stage);
+        }
+        if let Some(topic) = dead_letters {
+            roles.entry(topic.clone()).or_default().dead_letters_of.push(names.stage);
         }
     }
     roles
@@ -107,6 +115,7 @@ impl Check<'_> {
         for (topic, role) in roles(stages) {
             if let Some(found) = self.seen.topics.get(&topic) {
                 self.table(&topic, &role, &found.cleanup_policy);
+                self.dead_letters(&topic, &role, found);
                 continue;
             }
             let only_written = role.read_by.is_empty() && !role.is_read_whole();
@@ -148,6 +157,25 @@ impl Check<'_> {
             if role.table_of.is_empty() { "from the configs" } else { "from the table" },
             self.settings.bootstrap_servers,
         ));
+    }
+
+    /// Dead letters are kept as they are, each of them.
+    fn dead_letters(&mut self, topic: &str, role: &Role, found: &TopicDescription) {
+        if role.dead_letters_of.is_empty() || !found.cleanup_policy.contains("compact") {
+            return;
+        }
+        self.problems.push(Problem {
+            what: format!("topic `{topic}` has cleanup.policy={}, and takes dead letters", found.cleanup_policy),
+            place: role.place(),
+            why: "a compacted topic keeps one record for each key, and the broker refuses records without a key: dead \
+                  letters would be lost, and one without a key would stop the stage"
+                .into(),
+            mend: format!(
+                "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {topic} \
+                 --add-config cleanup.policy=delete",
+                self.settings.bootstrap_servers,
+            ),
+        });
     }
 
     /// Partitions of another input of a stage that reads `topic`, where there is one: it must have as many.

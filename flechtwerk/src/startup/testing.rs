@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::glue::{
-    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Need, Order, Outputs, Part, RawRecord,
-    Round, RoundEnd, Share, StageInfo, Start, StateInfo, TableInfo, TopicInfo,
+    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Need, Order, Outputs, Part, Policy,
+    RawRecord, Round, RoundEnd, Share, StageInfo, Start, StateInfo, TableInfo, TopicInfo,
 };
 use crate::port::{
     BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, Stability, TopicDescription,
@@ -23,6 +23,8 @@ const fn topic(name: &'static str, id: &'static str) -> TopicInfo {
 static WORDS: TopicInfo = topic("words", "demo::Words");
 static COUNTS: TopicInfo = topic("counts", "demo::Counts");
 static ALERTS: TopicInfo = topic("alerts", "demo::Alerts");
+
+static DEAD: TopicInfo = topic("dead", "demo::Dead");
 
 const fn stage(
     name: &'static str,
@@ -41,11 +43,12 @@ const fn stage(
         order: Order::Inputs,
         custom_key: false,
         extractor: None,
+        policy: Policy::CRASH,
         stub: false,
     }
 }
 
-const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1 });
+const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1, oldest: 1 });
 
 /// words -> counts, with state.
 pub(crate) static COUNT: StageInfo = stage("count", &[&WORDS], &[STATE, Part::Output(&COUNTS)], None);
@@ -80,6 +83,12 @@ static TABLE: TableInfo = TableInfo { topic: &ITEMS, make: || unreachable!("this
 pub(crate) static LOOKUP: StageInfo = StageInfo {
     shared: &[Share::Table(&TABLE), Share::Resource(Need { id: "demo::http", type_name: "Http" })],
     ..stage("lookup", &[&WORDS], &[Part::Output(&ALERTS)], None)
+};
+
+/// words -> alerts; what does not decode goes to `dead`.
+pub(crate) static JUDGE: StageInfo = StageInfo {
+    policy: Policy { named: true, dead_letters: Some(&DEAD) },
+    ..stage("judge", &[&WORDS], &[Part::Output(&ALERTS)], None)
 };
 
 /// A topic of the cluster in memory.

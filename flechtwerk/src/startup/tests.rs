@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 
-use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, LOOKUP, MERGE};
+use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, JUDGE, LOOKUP, MERGE};
 use super::*;
 use crate::port::ErrorKind;
 use crate::task::RESETTING;
@@ -51,6 +51,40 @@ fn a_sound_cluster_is_ready_as_it_is() {
     assert_eq!(counts, [4, 4, 4]);
     assert_eq!(ready.stages[0].changelog_id, Some(cluster.id("demo-count-changelog")));
     assert_eq!(ready.stages[1].changelog_id, None);
+}
+
+#[test]
+fn a_dead_letter_topic_must_be_there_and_keep_every_record() {
+    report(
+        &[&JUDGE],
+        &FakeCluster::default().topic("words", 4).topic("alerts", 1),
+        expect![[r#"
+        1. topic `dead` does not exist
+           where  dead letters of stage `judge`
+           why    its number of partitions decides where keys go, which is not guessed
+           mend   demo topics create --partitions N --namespace n
+                  or start with --create-outputs, for the cluster's defaults
+    "#]],
+    );
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    report(
+        &[&JUDGE],
+        &cluster.with_policy("dead", 1, "compact,delete"),
+        expect![[r#"
+        1. topic `dead` has cleanup.policy=compact,delete, and takes dead letters
+           where  dead letters of stage `judge`
+           why    a compacted topic keeps one record for each key, and the broker refuses records without a key: dead letters would be lost, and one without a key would stop the stage
+           mend   kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type topics --entity-name dead --add-config cleanup.policy=delete
+    "#]],
+    );
+    // As many partitions as it likes.
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1).topic("dead", 1);
+    assert!(checked(&[&JUDGE], &cluster).unwrap().missing.is_empty());
+    // Made like any output, where that was asked for.
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    let settings = Settings { create_outputs: true, ..settings() };
+    let ready = check(&chosen(&[&JUDGE]), &settings, &cluster, &program()).unwrap();
+    assert_eq!(&*ready.missing[0].name, "dead");
 }
 
 #[test]

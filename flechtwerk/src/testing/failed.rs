@@ -17,6 +17,9 @@ impl Failed {
         let what = match kind {
             FailureKind::Decode(RecordPart::Key) => "the key can't be decoded".into(),
             FailureKind::Decode(RecordPart::Value) => "the value can't be decoded".into(),
+            FailureKind::Undecided(part) => {
+                format!("the {} can't be decoded, and what `on_invalid` answered can't be done", part.name())
+            }
             FailureKind::User => "the function returned an error".into(),
             FailureKind::Panic => "the code panicked".into(),
             FailureKind::Encode { output } => {
@@ -24,6 +27,9 @@ impl Failed {
                 format!("a record for topic \"{topic}\" can't be encoded")
             }
             FailureKind::State { .. } => "the stored state can't be decoded".into(),
+            FailureKind::Upgrade { version } => {
+                format!("the stored state of version {version} can't be upgraded")
+            }
             FailureKind::EncodeState => "the new state can't be encoded".into(),
         };
         let place = match stage.inputs.get(usize::from(record.input)) {
@@ -41,7 +47,8 @@ impl Failed {
         let what = match kind {
             FailureKind::Decode(RecordPart::Key) => "the key can't be decoded",
             FailureKind::Decode(RecordPart::Value) => "the value can't be decoded",
-            FailureKind::Panic => "the `enrich` function panicked",
+            FailureKind::Panic => "the code panicked",
+            FailureKind::Undecided(_) => "what `on_invalid` answered can't be done",
             _ => "the `enrich` function returned an error",
         };
         let place = format!("the table of topic \"{topic}\" failed at {topic}[{partition}]@{offset}: {what}");

@@ -214,8 +214,14 @@ impl Driver {
         if let Err(error) = T::KeyCodec::encode_key(key, &mut bytes) {
             panic!("a key for topic \"{}\" can't be encoded: {error}", T::NAME);
         }
-        let timestamp = self.topics.tick();
-        self.topics.append_null(T::NAME, bytes.into(), timestamp);
+        self.topics.push(T::NAME, Some(bytes.into()), None);
+    }
+
+    /// Appends a record of any bytes to a topic: what its codecs refuse, for a test of `on_invalid`. `None` is null. It lies
+    /// where its key's bytes send it, and has the next timestamp.
+    pub fn send_raw<T: Topic>(&mut self, key: Option<&[u8]>, value: Option<&[u8]>) {
+        let (key, value) = (key.map(Bytes::copy_from_slice), value.map(Bytes::copy_from_slice));
+        self.topics.push(T::NAME, key, value);
     }
 
     /// Runs all transformers until none has anything left to read. The outputs of one are the inputs of others.
@@ -285,6 +291,25 @@ impl Driver {
     pub fn state<S: StateValue>(&self, stage: &str, key: impl AsRef<[u8]>) -> Option<S> {
         let stored = self.stage(stage).states.iter().find_map(|states| states.get(key.as_ref()))?;
         Some(decode_state(stage, stored))
+    }
+
+    /// Stores a state for a state key, as if the stage had kept it: an old one, of the version that its type says, for a
+    /// test of an upgrade. It lies in the partition of a record that has these bytes as its key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such stage, or the state can't be written.
+    #[track_caller]
+    pub fn set_state<S: StateValue>(&mut self, stage: &str, key: impl AsRef<[u8]>, state: &S) {
+        let partition = self.topics.partition_of(key.as_ref());
+        let mut stored = vec![];
+        if let Err(error) = state::encode(state, &mut stored) {
+            panic!("a state of stage `{stage}` can't be written: {error}");
+        }
+        let index = self.stages.iter().position(|one| one.stage.info().name == stage);
+        let Some(index) = index else { panic!("the pipeline has no stage `{stage}`") };
+        let states = &mut self.stages[index].states[partition as usize];
+        states.insert(Bytes::copy_from_slice(key.as_ref()), stored.into());
     }
 
     /// All states that a stage keeps: partition, state key and state.

@@ -12,6 +12,8 @@ pub(super) struct Tables(Vec<Reading>);
 
 struct Reading {
     topic: &'static str,
+    /// The first stage that takes it.
+    stage: &'static str,
     table: Box<dyn AnyTable>,
     /// For each partition, the offset of the next record.
     positions: Vec<usize>,
@@ -22,11 +24,11 @@ struct Reading {
 impl Tables {
     pub(super) fn of(stages: impl Iterator<Item = &'static StageInfo>, partitions: i32) -> Self {
         let mut tables: Vec<Reading> = vec![];
-        for table in stages.flat_map(StageInfo::tables) {
+        for (stage, table) in stages.flat_map(|stage| stage.tables().map(|table| (stage.name, table))) {
             let topic = table.topic.name;
             if tables.iter().all(|reading| reading.topic != topic) {
                 let positions = vec![0; partitions as usize];
-                tables.push(Reading { topic, table: (table.make)(), positions, shown: false });
+                tables.push(Reading { topic, stage, table: (table.make)(), positions, shown: false });
             }
         }
         Tables(tables)
@@ -34,12 +36,12 @@ impl Tables {
 
     /// Reads what is new in the tables' topics.
     pub(super) fn read(&mut self, topics: &Topics, env: &mut Env) -> Result<(), Failed> {
-        for Reading { topic, table, positions, shown } in &mut self.0 {
+        for Reading { topic, stage, table, positions, shown } in &mut self.0 {
             let mut changed = !*shown;
             for (partition, position) in positions.iter_mut().enumerate() {
                 for record in topics.from(topic, partition as i32, *position) {
                     let failed = |trouble| Failed::row(topic, record.partition, record.offset, trouble);
-                    table.take(record).map_err(failed)?;
+                    table.take(record, stage).map_err(failed)?;
                     *position += 1;
                     changed = true;
                 }

@@ -41,6 +41,10 @@ impl Topology {
             for topic in &stage.outputs {
                 text += &format!("    {node} -> {};\n", identifier("topic", topic));
             }
+            if let Some(topic) = &stage.dead_letters {
+                let topic = identifier("topic", topic);
+                text += &format!("    {node} -> {topic} [label=\"invalid\", style=dashed];\n");
+            }
         }
         text += "}\n";
         text

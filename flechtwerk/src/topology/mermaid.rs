@@ -29,6 +29,9 @@ impl Topology {
             for topic in &stage.outputs {
                 text += &format!("    {node} --> {}\n", identifier("topic", topic));
             }
+            if let Some(topic) = &stage.dead_letters {
+                text += &format!("    {node} -. \"invalid\" .-> {}\n", identifier("topic", topic));
+            }
         }
         text
     }

@@ -38,6 +38,8 @@ struct Stage {
     tables: Vec<String>,
     /// Types of the resources that it takes.
     resources: Vec<String>,
+    /// Where records go that don't decode.
+    dead_letters: Option<String>,
     state: Option<State>,
     /// Of a transformer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +90,7 @@ impl Topology {
 fn stage(Chosen { info, names }: &Chosen) -> Stage {
     let info: &'static StageInfo = info;
     let state = info.state().zip(names.changelog.clone());
+    let (outputs, dead_letters) = names.outputs_and_dead_letters(info);
     Stage {
         name: info.name.to_owned(),
         function: info.id.to_owned(),
@@ -95,9 +98,10 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
         group: names.group().to_string(),
         kind: if info.extractor.is_some() { "extractor" } else { "transformer" },
         inputs: texts(&names.inputs),
-        outputs: texts(&names.outputs),
+        outputs: texts(outputs),
         tables: texts(&names.tables),
         resources: info.resources().map(|need| need.type_name.to_owned()).collect(),
+        dead_letters: dead_letters.map(|topic| topic.to_string()),
         state: state.map(|(state, changelog)| State {
             type_name: state.type_name.to_owned(),
             version: state.version,

@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::*;
 use crate::settings::Settings;
 use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, LOOKUP, MERGE, POLL, TICK};
+use crate::startup::testing::{COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
 
 fn topology() -> Topology {
     let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
@@ -115,6 +115,7 @@ fn json() {
               ],
               "tables": [],
               "resources": [],
+              "dead_letters": null,
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -137,6 +138,7 @@ fn json() {
               ],
               "tables": [],
               "resources": [],
+              "dead_letters": null,
               "state": null,
               "start": "earliest",
               "order": "inputs"
@@ -156,6 +158,7 @@ fn json() {
               ],
               "tables": [],
               "resources": [],
+              "dead_letters": null,
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -191,6 +194,43 @@ fn json() {
         }
     "#]]
     .assert_eq(&topology().json());
+}
+
+#[test]
+fn dead_letters_are_shown_apart() {
+    let topic = BTreeMap::from([("dead".to_owned(), "prod.dead".to_owned())]);
+    let settings = Settings { topic, ..Settings::default() };
+    let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &settings).unwrap());
+    expect![[r#"
+        pipeline demo
+        └─ judge
+           ├─ reads   words
+           ├─ writes  alerts
+           ├─ invalid prod.dead
+           └─ group   demo-judge
+
+        TOPIC      KEY   VALUE      TYPE
+        alerts     Utf8  Json<u64>  demo::Alerts
+        prod.dead  Utf8  Json<u64>  demo::Dead    mapped from dead
+        words      Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_prod_2e_dead(["prod.dead"])
+            topic_words(["words"])
+            stage_judge["<b>judge</b><br/>demo-judge"]
+            topic_words --> stage_judge
+            stage_judge --> topic_alerts
+            stage_judge -. "invalid" .-> topic_prod_2e_dead
+    "#]]
+    .assert_eq(&topology.mermaid());
+    let dot = topology.dot();
+    assert!(dot.contains(r#"stage_judge -> topic_prod_2e_dead [label="invalid", style=dashed];"#), "{dot}");
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    assert_eq!(json["stages"][0]["dead_letters"], "prod.dead");
+    assert_eq!(json["stages"][0]["outputs"], serde_json::json!(["alerts"]));
 }
 
 #[test]
@@ -253,6 +293,7 @@ fn extractors() {
     expect![[r#"
         {
           "application_id": "demo-tick",
+          "dead_letters": null,
           "function": "tick",
           "group": "demo-tick",
           "inputs": [],

@@ -56,6 +56,7 @@ fn lines(stage: &Stage) -> Vec<String> {
         lines.push(format!("keeps   {} (version {}) in {}", state.type_name, state.version, state.changelog));
     }
     lines.extend(stage.outputs.iter().map(|topic| format!("writes  {topic}")));
+    lines.extend(stage.dead_letters.iter().map(|topic| format!("invalid {topic}")));
     lines.push(format!("group   {}", stage.group));
     lines
 }

@@ -80,7 +80,8 @@ pub const fn places(entries: &[Entry]) -> usize {
     let (mut count, mut n) = (0, 0);
     while n < entries.len() {
         let info = entries[n].listed.info;
-        count += 4 + info.inputs.len() + info.parts.len() + info.shared.len();
+        // Path, name, application id, changelog, dead letters.
+        count += 5 + info.inputs.len() + info.parts.len() + info.shared.len();
         n += 1;
     }
     (count * 2).next_power_of_two()
@@ -150,6 +151,9 @@ const fn stage(
             add!(Kind::Topic(table.topic), Name::of(table.topic.name));
         }
         n += 1;
+    }
+    if let Some(topic) = info.policy.dead_letters {
+        add!(Kind::Topic(topic), Name::of(topic.name));
     }
     if stateful {
         add!(Kind::Changelog, changelog);

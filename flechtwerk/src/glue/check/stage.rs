@@ -134,6 +134,46 @@ const fn pair(earlier: &Part, later: &Part) {
     }
 }
 
+/// Nothing else of the stage reads or writes the topic of its dead letters.
+#[track_caller]
+pub const fn dead_letters_apart(
+    topic: &'static TopicInfo,
+    inputs: &[InputCheck],
+    parameters: &[&'static [Part]],
+) {
+    let mut n = 0;
+    while n < inputs.len() {
+        if same(inputs[n].info.id, topic.id) {
+            Message::new()
+                .add("this stage reads topic ")
+                .quoted(Name::of(topic.name))
+                .add(" itself, so a dead letter would come back to it for ever: name a topic that is for dead letters alone")
+                .panic();
+        }
+        n += 1;
+    }
+    n = 0;
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            if let Part::Output(output) = parameters[n][m]
+                && same(output.id, topic.id)
+            {
+                Message::new()
+                    .add("a parameter of this stage sends to topic ")
+                    .quoted(Name::of(topic.name))
+                    .add(
+                        " as well, and who reads it could not tell its records from dead letters: name a topic that is \
+                         for dead letters alone",
+                    )
+                    .panic();
+            }
+            m += 1;
+        }
+        n += 1;
+    }
+}
+
 const fn any_state(parameters: &[&'static [Part]]) -> bool {
     let mut n = 0;
     while n < parameters.len() {

@@ -20,7 +20,8 @@ use super::*;
 use crate::format::{put_version, take_version};
 use crate::glue::{
     AnyStage, BoxFuture, Cause, Config, Env, ExtractorInfo, Failure as RoundFailure, Order, OutputRecord,
-    Outputs, Part, RawRecord, Round, RoundEnd, StageInfo, Start, StateChange, StateInfo, TopicInfo, Trouble,
+    Outputs, Part, Policy, RawRecord, Round, RoundEnd, StageInfo, Start, StateChange, StateInfo, TopicInfo,
+    Trouble,
 };
 use crate::naming::{Mapping, names as names_of};
 use crate::next::Next;
@@ -35,10 +36,11 @@ static INFO: StageInfo = StageInfo {
     id: "pulse",
     application_id: None,
     inputs: &[],
-    parts: &[Part::State(StateInfo { type_name: "u64", version: 1 }), Part::Output(&ITEMS)],
+    parts: &[Part::State(StateInfo { type_name: "u64", version: 1, oldest: 1 }), Part::Output(&ITEMS)],
     start: Start::Earliest,
     order: Order::Inputs,
     shared: &[],
+    policy: Policy::CRASH,
     custom_key: false,
     extractor: Some(ExtractorInfo { poll_interval: Duration::from_millis(1), suspends: false }),
     stub: false,
