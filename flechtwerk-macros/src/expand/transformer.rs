@@ -34,6 +34,8 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         None if function.signature.receiver().is_some() => return with_errors(&item, &errors),
         None => stand_in(&function, &quote!(#krate::glue)),
     };
+    let meant = if errors.is_empty() { None } else { function.with_parameters_as_meant() };
+    let item = meant.unwrap_or(item);
     let errors = errors.to_tokens();
     let name = &function.signature.ident;
     let visibility = &function.visibility;

@@ -8,6 +8,7 @@ mod context;
 mod error;
 mod lag;
 mod messages;
+mod patience;
 mod reading;
 mod restore;
 mod rounds;
@@ -18,6 +19,9 @@ mod task;
 mod transaction;
 mod watchdog;
 mod worker;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use context::{Changelog, Limits};
 pub(crate) use error::{RunError, chain};

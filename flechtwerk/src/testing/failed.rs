@@ -34,7 +34,7 @@ impl Failed {
         };
         let topic = stage.inputs.get(usize::from(record.input)).map_or("?", |topic| topic.name);
         let place = format!(
-            "stage `{}` failed at {topic}[{}]@{}: {what}",
+            "stage `{}` failed at {topic}/{} offset {}: {what}",
             stage.name, record.partition, record.offset
         );
         Failed { place, source: Some(error) }
@@ -48,7 +48,7 @@ impl Failed {
             FailureKind::Undecided(_) => "what `on_invalid` answered can't be done",
             _ => "the `enrich` function returned an error",
         };
-        let place = format!("the table of topic \"{topic}\" failed at {topic}[{partition}]@{offset}: {what}");
+        let place = format!("the table of topic \"{topic}\" failed at {topic}/{partition} offset {offset}: {what}");
         Failed { place, source: Some(error) }
     }
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::chosen::{Chosen, loops};
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
 use crate::naming::used;
-use crate::startup::Chosen;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
 #[derive(Debug, Serialize)]
@@ -22,6 +22,9 @@ pub(crate) struct Topology {
     pipeline: String,
     stages: Vec<Stage>,
     topics: Vec<Topic>,
+    /// What is worth knowing about the whole, such as circles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,6 +77,7 @@ impl Topology {
             pipeline: pipeline.to_owned(),
             stages: stages.iter().map(stage).collect(),
             topics: topics.into_iter().map(topic).collect(),
+            notes: loops(stages),
         }
     }
 }

@@ -13,94 +13,101 @@ fn the_grammar_is_sound() {
     Cli::command().debug_assert();
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn short_help() {
     answers(
         &Fake::new(sound()),
         "-h",
         expect![[r#"
-        The pipeline `demo`: stages `count`, `enrich` and `merge`
+            The pipeline `demo`: stages `count`, `enrich` and `merge`
 
-        Usage: demo [OPTIONS] [COMMAND]
+            Usage: demo [OPTIONS] [COMMAND]
 
-        Commands:
-          run       Runs the stages until SIGTERM or SIGINT (the default)
-          check     Makes the startup checks and lists every problem with its mend; changes nothing
-          topology  Shows stages, topics, groups and changelogs; needs no cluster
-          topics    Creates topics
-          reset     Lets stages begin anew: offsets to the beginning or a time, state empty
+            Commands:
+              run       Runs the stages until SIGTERM or SIGINT (the default)
+              check     Makes the startup checks and lists every problem with its mend; changes nothing
+              topology  Shows stages, topics, groups and changelogs; needs no cluster
+              topics    Creates topics
+              reset     Lets stages begin anew: offsets to the beginning or a time, state empty
 
-        Options:
-          -h, --help     Print help (see more with '--help')
-          -V, --version  Print version
+            Options:
+              -h, --help     Print help (see more with '--help')
+              -V, --version  Print version
 
-        Pipeline:
-              --config <FILE>       Settings file (TOML) [env: FLECHTWERK_CONFIG]
-              --stage <NAME>        Stage to work on; repeatable [default: all]
-              --namespace <PREFIX>  Prefix of groups, transactional ids and changelogs, so that two
-                                    environments can share a cluster
-              --topic <NAME=TOPIC>  Uses TOPIC in the cluster for the topic that the code calls NAME;
-                                    repeatable
+            Pipeline:
+                  --config <FILE>       Settings file (TOML) [env: FLECHTWERK_CONFIG]
+                  --stage <NAME>        Stage to work on; repeatable [default: all]
+                  --namespace <PREFIX>  Prefix of groups, transactional ids and changelogs, so that two
+                                        environments can share a cluster
+                  --topic <NAME=TOPIC>  Uses TOPIC in the cluster for the topic that the code calls NAME;
+                                        repeatable
 
-        Cluster:
-              --bootstrap-servers <HOST:PORT>  Brokers to ask first, comma separated [default:
-                                               localhost:9092]
-              --security-protocol <PROTOCOL>   plaintext, tls, sasl_plaintext or sasl_tls [default: by what
-                                               else is set]
-              --sasl-mechanism <MECHANISM>     PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default:
-                                               SCRAM-SHA-512]
-              --sasl-username <NAME>           User to log in as
-              --sasl-password-file <FILE>      File that holds the user's password
-              --tls-ca <FILE>                  Certificates of the authorities to trust, PEM [default: the
-                                               system's]
-              --tls-cert <FILE>                Certificate of this client, PEM
-              --tls-key <FILE>                 Its private key, PEM
-              --tls-key-password-file <FILE>   File that holds the key's password
-              --connect-timeout <TIME>         How long to wait for the cluster's first answer [default:
-                                               10s]
-          -X <KEY=VALUE>                       Setting of librdkafka, such as socket.keepalive.enable=true;
-                                               repeatable
+            Cluster:
+                  --bootstrap-servers <HOST:PORT>  Brokers to ask first, comma separated [default:
+                                                   localhost:9092]
+                  --security-protocol <PROTOCOL>   plaintext, tls, sasl_plaintext or sasl_tls [default: by what
+                                                   else is set]
+                  --sasl-mechanism <MECHANISM>     PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default:
+                                                   SCRAM-SHA-512]
+                  --sasl-username <NAME>           User to log in as
+                  --sasl-password-file <FILE>      File that holds the user's password
+                  --tls-ca <FILE>                  Certificates of the authorities to trust, PEM [default: the
+                                                   system's]
+                  --tls-cert <FILE>                Certificate of this client, PEM
+                  --tls-key <FILE>                 Its private key, PEM
+                  --tls-key-password-file <FILE>   File that holds the key's password
+                  --connect-timeout <TIME>         How long to wait for the cluster's first answer [default:
+                                                   10s]
+              -X <KEY=VALUE>                       Setting of librdkafka, such as socket.keepalive.enable=true;
+                                                   repeatable
 
-        Observing:
-              --log <FILTER>                Log lines to write: a level, or levels by module as in
-                                            info,flechtwerk=debug [default: info; other commands than run:
-                                            warn]
-              --log-format <FORMAT>         text or json [default: text]
-              --metrics-listen <HOST:PORT>  Serves /metrics, /live and /ready [default: nowhere]
+            Observing:
+                  --log <FILTER>                Log lines to write: a level, or levels by module as in
+                                                info,flechtwerk=debug [default: info; other commands than run:
+                                                warn]
+                  --log-format <FORMAT>         text or json [default: text]
+                  --metrics-listen <HOST:PORT>  Serves /metrics, /live and /ready [default: nowhere]
 
-        Running:
-              --create-outputs[=<BOOL>]  Creates missing output topics with the cluster's defaults
-              --instance-id <ID>         Name of this instance, the same after a restart: it then has its
-                                         partitions back at once
-              --stay-in-group[=<BOOL>]   Stays in its groups at a stop, to be waited for (rolling restarts);
-                                         needs an --instance-id
-              --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb, where it
-                                         is built in]
-              --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
-              --shutdown-timeout <TIME>  Longest time for a clean stop [default: 30s]
+            Running:
+                  --create-outputs[=<BOOL>]  Creates missing output topics with the cluster's defaults
+                  --instance-id <ID>         Name of this instance, the same after a restart: it then has its
+                                             partitions back at once
+                  --stay-in-group[=<BOOL>]   Stays in its groups at a stop, to be waited for (rolling restarts);
+                                             needs an --instance-id
+                  --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb]
+                  --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
+                  --shutdown-timeout <TIME>  Longest time for the tasks at a clean stop; leaving takes up to 10s
+                                             more [default: 30s]
 
-        Batches:
-              --max-poll-records <N>    Most records of a transaction [default: 5000]
-              --max-batch-bytes <SIZE>  Most bytes of a transaction: inputs, outputs and changed state
-                                        [default: 8MiB]
-              --max-batch-time <TIME>   Longest time for the user code of one batch, after which the process
-                                        stops [default: 5m]
-              --commit-interval <TIME>  Shortest time between two commits of a task while records keep
-                                        coming [default: 50ms]
+            Batches:
+                  --max-poll-records <N>    Most records of a transaction [default: 5000]
+                  --max-batch-bytes <SIZE>  Most bytes of a transaction: inputs, outputs and changed state
+                                            [default: 8MiB]
+                  --max-batch-time <TIME>   Longest time for the user code of one batch, after which the process
+                                            stops [default: 5m]
+                  --commit-interval <TIME>  Shortest time between two commits of a task while records keep
+                                            coming [default: 50ms]
 
-        Time limits:
-              --broker-timeout <TIME>       How long a failing request is repeated before the process stops
-                                            [default: 2m]
-              --revoke-timeout <TIME>       How long a commit in flight may take when its partition is taken
-                                            away [default: 1s]
-              --session-timeout <TIME>      How long an instance may be silent before the others take over
-                                            [default: 10s]
-              --heartbeat-interval <TIME>   Time between two signs of life to the group [default: 500ms]
-              --transaction-timeout <TIME>  How long a transaction may be open before the cluster aborts it
-                                            [default: 15s]
+            Time limits:
+                  --broker-timeout <TIME>       How long a failing request is repeated before the process stops
+                                                [default: 2m]
+                  --revoke-timeout <TIME>       How long a commit in flight may take when its partition is taken
+                                                away [default: 1s]
+                  --session-timeout <TIME>      How long an instance may be silent before the others take over
+                                                [default: 10s]
+                  --heartbeat-interval <TIME>   Time between two signs of life to the group [default: 500ms]
+                  --transaction-timeout <TIME>  How long a transaction may be open before the cluster aborts it
+                                                [default: 15s]
 
-        Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.
-    "#]],
+            Development:
+                  --dev                 Runs on a development broker inside this process, with all topics
+                                        created; state in memory, unless --store says otherwise. Everything is
+                                        gone at the end. Never for production
+                  --dev-partitions <N>  Partitions of the topics that --dev creates [default: 4]
+
+            Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.
+        "#]],
     );
 }
 
@@ -111,6 +118,14 @@ fn long_help_explains_where_settings_come_from() {
     for part in ["FLECHTWERK_COMMIT_INTERVAL=50ms", "the first of these wins", "Exit status: 0 clean stop"] {
         assert!(ended.out.contains(part), "{part} in {}", ended.out);
     }
+}
+
+/// Its limits belong to what `check` promises.
+#[test]
+fn help_of_check_says_what_is_not_looked_at() {
+    let ended = call(&Fake::new(sound()), "check --help");
+    assert!(ended.out.contains("reads no record"), "{}", ended.out);
+    assert!(ended.out.contains("is seen only when it is restored"), "{}", ended.out);
 }
 
 #[test]
@@ -224,7 +239,8 @@ fn every_flag_is_a_setting_and_every_setting_but_secrets_a_flag() {
         let long = argument.get_long().map(str::to_owned);
         flags.push(long.unwrap_or_else(|| argument.get_short().unwrap().to_string()));
     }
-    flags.retain(|flag| !["config", "help", "version"].contains(&flag.as_str()));
+    let others = ["config", "dev", "dev-partitions", "help", "version"];
+    flags.retain(|flag| !others.contains(&flag.as_str()));
     flags.sort();
     let mut settings: Vec<String> = crate::settings::flag_names().collect();
     settings.sort();
@@ -250,6 +266,7 @@ fn the_defaults_in_the_help_are_the_real_ones() {
         times.iter().map(|(flag, time)| (*flag, crate::settings::duration_text(*time))).collect();
     expected.extend([
         ("--bootstrap-servers", default.bootstrap_servers),
+        ("--store", if cfg!(feature = "rocksdb") { "rocksdb" } else { "memory" }.into()),
         ("--state-dir", default.state_dir.display().to_string()),
         ("--max-poll-records", default.max_poll_records.to_string()),
         ("--max-batch-bytes", crate::settings::bytes_text(default.max_batch_bytes)),
