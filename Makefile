@@ -16,15 +16,19 @@ help: ## Explains the targets
 	@echo 'Compiled into $(CARGO_TARGET_DIR)'
 
 .PHONY: demo
-demo: ## Real flights through two instances, one killed in mid-transaction, recounted at the end
+demo: ## Real flights through two instances, one killed in mid-transaction; KAFKA=real for a real Kafka
 	@scripts/demo
 
 .PHONY: test
-test: ## All tests, against a real Apache Kafka that is started and stopped
+test: ## All tests, against the development broker and a real Apache Kafka that are started and stopped
 	@scripts/test
 
+.PHONY: test-quick
+test-quick: ## The tests that need no Java: on the development broker, without RocksDB and TLS
+	@scripts/test --quick
+
 .PHONY: test-unit
-test-unit: ## Only the tests that need no broker and compile no C
+test-unit: ## Only the tests that compile no C
 	@scripts/test --unit
 
 .PHONY: lint

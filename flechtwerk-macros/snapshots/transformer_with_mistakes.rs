@@ -2,10 +2,10 @@ pub(crate) fn count(word: Record<Words>) -> Result {
     body(word)
 }
 ::core::compile_error! {
-    "a stage is `async`, so that the records of other keys go on while one waits: write `async fn count`"
+    "a transformer reads at least one topic: `inputs = [Topic]`"
 }
 ::core::compile_error! {
-    "a transformer reads at least one topic: `inputs = [Topic]`"
+    "a stage is `async`, so that the records of other keys go on while one waits: write `async fn count`"
 }
 #[doc(hidden)]
 #[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]

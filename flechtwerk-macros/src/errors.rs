@@ -36,6 +36,17 @@ impl Errors {
         one.map(|error| error.to_compile_error()).unwrap_or_default()
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().flat_map(|error| error.clone().into_iter()).count()
+    }
+
+    /// Adds all of `others`.
+    pub(crate) fn append(&mut self, others: Errors) {
+        if let Some(error) = others.0 {
+            self.push(error);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -2,25 +2,61 @@
 //! rustc's to say, and an editor finds its way in it whatever the attribute says.
 
 use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Error, Result, Signature, Visibility};
+use syn::{Attribute, Error, FnArg, Result, Signature, Type, Visibility, parse_quote};
 
 /// A function without its body.
 pub(crate) struct Function {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
     pub(crate) signature: Signature,
+    /// The body, or whatever stands there.
+    rest: TokenStream,
+}
+
+impl Function {
+    /// The function with the parameters as they were meant: by `&mut` what a stage writes to, by value its input. It stands
+    /// in for one whose parameters are wrong, so that nothing in the body is an error only because of them. `None` where
+    /// they are right.
+    pub(crate) fn with_parameters_as_meant(&self) -> Option<TokenStream> {
+        let mut signature = self.signature.clone();
+        let mut changed = false;
+        for (n, parameter) in signature.inputs.iter_mut().enumerate() {
+            let FnArg::Typed(parameter) = parameter else { return None };
+            if let Some(meant) = meant(n, &parameter.ty) {
+                *parameter.ty = meant;
+                changed = true;
+            }
+        }
+        let (attributes, visibility, rest) = (&self.attributes, &self.visibility, &self.rest);
+        changed.then(|| quote!(#(#attributes)* #[allow(unused_mut)] #visibility #signature #rest))
+    }
+}
+
+/// What the type of the parameter with this number was meant to be, where that is plain and it is not that.
+pub(crate) fn meant(n: usize, ty: &Type) -> Option<Type> {
+    let (inner, by_mut) = match ty {
+        Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
+        ty => (ty, false),
+    };
+    let Type::Path(path) = inner else { return None };
+    let head = path.path.segments.last()?.ident.to_string();
+    match head.as_str() {
+        "State" | "Out" if n > 0 && !by_mut => Some(parse_quote!(&mut #inner)),
+        "Record" if n == 0 && matches!(ty, Type::Reference(_)) => Some(inner.clone()),
+        _ => None,
+    }
 }
 
 impl Parse for Function {
     fn parse(stream: ParseStream<'_>) -> Result<Self> {
-        let function = Function {
+        Ok(Function {
             attributes: stream.call(Attribute::parse_outer)?,
             visibility: stream.parse()?,
             signature: stream.parse()?,
-        };
-        stream.parse::<TokenStream>()?;
-        Ok(function)
+            rest: stream.parse()?,
+        })
     }
 }
 

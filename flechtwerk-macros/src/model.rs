@@ -2,11 +2,13 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
-use syn::{FnArg, GenericArgument, GenericParam, LitStr, PatType, Path, PathArguments, ReturnType, Type};
+use syn::{
+    FnArg, GenericArgument, GenericParam, LitStr, Pat, PatType, Path, PathArguments, ReturnType, Type,
+};
 
 use crate::args::{Args, Kind};
 use crate::errors::Errors;
-use crate::item::Function;
+use crate::item::{Function, meant};
 use crate::names;
 use crate::spans::written;
 
@@ -65,7 +67,9 @@ pub(crate) fn arguments(attribute: TokenStream, errors: &mut Errors) -> Args {
 /// Puts attribute and signature together. `None` if there are mistakes.
 pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Option<Stage> {
     let signature = &function.signature;
-    check_kind(function, errors);
+    // What is wrong with the signature alone.
+    let mut wrong = Errors::default();
+    check_kind(function, &mut wrong);
     let name = name(args, &signature.ident, errors);
     if let Some(id) = args.text("application_id") {
         names::check_part("an application id", id, errors);
@@ -81,16 +85,17 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let inputs = inputs(args, &parameters, errors);
     check_dead_letters(args, errors);
     let Parameters { input, slots, shared, by_mut } =
-        check_parameters(&parameters, &signature.ident, signature, errors);
+        check_parameters(&parameters, &signature.ident, signature, &mut wrong);
     let returns = match &signature.output {
         ReturnType::Type(_, ty) => Some((**ty).clone()),
         ReturnType::Default => {
             let message =
                 "a stage says whether it succeeded: add `-> flechtwerk::Result`, and `Ok(())` at the end";
-            errors.at(&signature.ident, message);
+            wrong.at(&signature.ident, message);
             None
         }
     };
+    errors.append(as_one(wrong, function, &parameters));
     if !errors.is_empty() {
         return None;
     }
@@ -111,6 +116,44 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         returns: returns?,
         polling: None,
     })
+}
+
+/// Several mistakes of which each is one of forgetting what a stage looks like are one: here is what it looks like.
+fn as_one(wrong: Errors, function: &Function, parameters: &[&PatType]) -> Errors {
+    let signature = &function.signature;
+    let mendable =
+        parameters.iter().enumerate().filter(|(n, parameter)| meant(*n, &parameter.ty).is_some()).count()
+            + usize::from(signature.asyncness.is_none())
+            + usize::from(matches!(signature.output, ReturnType::Default));
+    if mendable < 2 || wrong.count() != mendable {
+        return wrong;
+    }
+    let parameters: Vec<String> = parameters
+        .iter()
+        .enumerate()
+        .map(|(n, parameter)| {
+            let name = match &*parameter.pat {
+                Pat::Ident(pattern) => pattern.ident.to_string(),
+                pattern => written(pattern),
+            };
+            format!("{name}: {}", written(meant(n, &parameter.ty).unwrap_or_else(|| (*parameter.ty).clone())))
+        })
+        .collect();
+    let returns = match &signature.output {
+        ReturnType::Type(_, ty) => written(&**ty),
+        ReturnType::Default => "flechtwerk::Result".into(),
+    };
+    let name = &signature.ident;
+    let mut one = Errors::default();
+    one.at(
+        name,
+        format!(
+            "a stage is `async`, takes its input by value and what it writes to by `&mut`, and says whether it succeeded: \
+             write `async fn {name}({}) -> {returns}`, and `Ok(())` at the end",
+            parameters.join(", ")
+        ),
+    );
+    one
 }
 
 /// The function is async, free, not generic.

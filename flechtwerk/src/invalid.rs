@@ -149,7 +149,7 @@ impl<'a> Invalid<'a> {
 /// Shows where it lies and which part it is, not what it holds.
 impl fmt::Debug for Invalid<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]@{} {:?}", self.topic(), self.partition(), self.offset(), self.part)
+        write!(f, "{}/{} offset {} {:?}", self.topic(), self.partition(), self.offset(), self.part)
     }
 }
 
@@ -213,7 +213,7 @@ pub struct Instead {
 
 impl fmt::Debug for Instead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Instead({}[{}]@{})", self.topic, self.partition, self.offset)
+        write!(f, "Instead({}/{} offset {})", self.topic, self.partition, self.offset)
     }
 }
 

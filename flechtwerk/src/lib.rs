@@ -44,7 +44,8 @@
 //! # Features
 //!
 //! - `kafka` (default): runs pipelines against Apache Kafka. Without it the macros, the types and [`testing`] remain,
-//!   which is all that a test needs, and nothing written in C is compiled.
+//!   which is all that a test needs, and nothing written in C is compiled. The program still builds, and shows its
+//!   `topology`.
 //! - `rocksdb` (default): keeps state on disk.
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 
@@ -68,16 +69,24 @@ mod table;
 pub mod testing;
 mod topic;
 
+mod chosen;
 #[cfg(feature = "kafka")]
 mod cli;
+#[cfg(test)]
+mod demo;
 #[cfg(feature = "kafka")]
 mod kafka;
-#[cfg(feature = "kafka")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a topology has no transactional ids"))]
 mod naming;
+mod nearest;
 #[cfg(feature = "kafka")]
 mod observe;
+#[cfg(not(feature = "kafka"))]
+mod offline;
 #[cfg(feature = "kafka")]
 mod port;
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a mend's commands need a cluster"))]
+mod report;
 #[cfg(feature = "kafka")]
 mod runtime;
 #[cfg(feature = "kafka")]
@@ -88,7 +97,7 @@ mod startup;
 mod store;
 #[cfg(feature = "kafka")]
 mod task;
-#[cfg(feature = "kafka")]
+mod text_table;
 mod topology;
 
 #[doc(hidden)]

@@ -3,12 +3,13 @@
 //!
 //! Every name in the cluster is made here and nowhere else, so that two places can't disagree about one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::glue::{StageInfo, TopicInfo};
-use crate::settings::nearest;
-use crate::startup::Problem;
+use crate::nearest::nearest;
+use crate::report::Problem;
 
 /// The names of one stage in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,20 +83,18 @@ pub(crate) fn names(
     mapping: Mapping<'_>,
 ) -> Result<Vec<StageNames>, Vec<Problem>> {
     let named: Vec<StageNames> = stages.iter().map(|stage| stage_names(pipeline, stage, mapping)).collect();
-    let mut problems = unknown_mappings(stages, mapping);
-    let mut uses = Uses::default();
+    let mut problems = unknown_mappings(stages, &named, mapping);
+    check_application_ids(&named, mapping, &mut problems);
+    let mut uses = Uses { mapping, by_metric: BTreeMap::new(), clashes: BTreeSet::new() };
     for (stage, names) in stages.iter().zip(&named) {
-        check_application_id(stage, names, mapping, &mut problems);
         for (topic, name) in used(stage).zip(names.topics()) {
-            let what = format!("topic type `{}`", topic.id);
-            uses.add(name, topic.id, what, &mut problems);
+            uses.add(name, Use::Topic { declared: topic.name, id: topic.id }, &mut problems);
         }
     }
     // After the topics, so that a clash is reported at the changelog, which is the one that is easily renamed.
     for names in &named {
         if let Some(changelog) = &names.changelog {
-            let what = format!("changelog of stage `{}`", names.stage);
-            uses.add(changelog, names.stage, what, &mut problems);
+            uses.add(changelog, Use::Changelog { stage: names.stage }, &mut problems);
         }
     }
     if problems.is_empty() { Ok(named) } else { Err(problems) }
@@ -118,73 +117,152 @@ fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) 
     }
 }
 
-fn unknown_mappings(stages: &[&'static StageInfo], mapping: Mapping<'_>) -> Vec<Problem> {
-    let known: Vec<&str> = stages.iter().flat_map(|stage| used(stage)).map(|topic| topic.name).collect();
+fn unknown_mappings(
+    stages: &[&'static StageInfo],
+    named: &[StageNames],
+    mapping: Mapping<'_>,
+) -> Vec<Problem> {
+    let known: BTreeSet<&str> = stages.iter().flat_map(|stage| used(stage)).map(|topic| topic.name).collect();
+    let known: Vec<&str> = known.into_iter().collect();
     let unknown = mapping.topics.keys().filter(|name| !known.contains(&name.as_str()));
     unknown
-        .map(|name| Problem {
-            what: format!("no stage reads or writes a topic `{name}`, which is to be mapped"),
-            place: "setting `topic`".into(),
-            why: "a mapping that does nothing is a misspelt one: the stage would use the unmapped topic"
-                .into(),
-            mend: match nearest(name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("map one of {}", list(&known)),
+        .map(|name| match named.iter().find(|names| names.changelog.as_deref() == Some(name.as_str())) {
+            Some(names) => Problem {
+                what: format!("`{name}` is a changelog, which can't be mapped"),
+                place: "setting `topic`".into(),
+                why: format!("it is named after the application id of stage `{}`", names.stage),
+                mend: "remove the mapping; --namespace PREFIX or another `application_id` of the stage rename the \
+                       changelog, together with the group: the stage then begins anew"
+                    .into(),
+            },
+            None => Problem {
+                what: format!("no stage reads or writes a topic `{name}`, which is to be mapped"),
+                place: "setting `topic`".into(),
+                why: "a mapping that does nothing is a misspelt one: the stage would use the unmapped topic"
+                    .into(),
+                mend: match nearest(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("map one of {}", list(&known)),
+                },
             },
         })
         .collect()
 }
 
-fn check_application_id(
-    stage: &StageInfo,
-    names: &StageNames,
-    mapping: Mapping<'_>,
-    problems: &mut Vec<Problem>,
-) {
+/// One problem for all stages: what is wrong is most often the namespace, which they share.
+fn check_application_ids(named: &[StageNames], mapping: Mapping<'_>, problems: &mut Vec<Problem>) {
     // The changelog of a stage without state would never be made, but a stage may get state one day.
-    let longest = format!("{}-changelog", names.application_id);
-    if let Err(reason) = check_topic_name(&longest) {
-        problems.push(Problem {
-            what: format!(
-                "`{}` can't be an application id: as a changelog, `{longest}`, it {reason}",
-                names.application_id
-            ),
-            place: format!("stage `{}`, namespace `{}`", stage.name, mapping.namespace),
-            why: "the application id names the consumer group, the transactional ids and the changelog topic"
-                .into(),
-            mend: "use a shorter `namespace` of the characters A-Z a-z 0-9 . _ -".into(),
-        });
+    let longest = |names: &StageNames| format!("{}-changelog", names.application_id);
+    let wrong: Vec<&StageNames> =
+        named.iter().filter(|names| check_topic_name(&longest(names)).is_err()).collect();
+    let Some(worst) = wrong.iter().max_by_key(|names| names.application_id.len()) else { return };
+    let name = longest(worst);
+    let reason = check_topic_name(&name).err().unwrap_or_default();
+    let stages: Vec<&str> = wrong.iter().map(|names| names.stage).collect();
+    let stages = format!("stage{} {}", if stages.len() == 1 { "" } else { "s" }, list(&stages));
+    problems.push(Problem {
+        what: format!(
+            "`{}` can't be an application id: as a changelog, `{name}`, it {reason}",
+            worst.application_id
+        ),
+        place: match mapping.namespace {
+            "" => stages,
+            namespace => format!("{stages}, namespace `{namespace}`"),
+        },
+        why: "the application id names the consumer group, the transactional ids and the changelog topic"
+            .into(),
+        mend: match mapping.namespace {
+            "" => "give the stage a shorter `application_id`, of the characters A-Z a-z 0-9 . _ -".into(),
+            _ => "use a shorter --namespace PREFIX, of the characters A-Z a-z 0-9 . _ -".into(),
+        },
+    });
+}
+
+/// What a name in the cluster stands for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// A topic type, under the name that it has in the code.
+    Topic {
+        declared: &'static str,
+        id: &'static str,
+    },
+    Changelog {
+        stage: &'static str,
+    },
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Use::Topic { id, .. } => write!(f, "topic type `{id}`"),
+            Use::Changelog { stage } => write!(f, "changelog of stage `{stage}`"),
+        }
     }
 }
 
 /// What each name stands for, keyed by the form in which Kafka's metrics tell names apart.
-#[derive(Default)]
-struct Uses(BTreeMap<String, (Arc<str>, &'static str, String)>);
+struct Uses<'a> {
+    mapping: Mapping<'a>,
+    by_metric: BTreeMap<String, (Arc<str>, Use)>,
+    /// Those that were reported: two stages may use the same two topics.
+    clashes: BTreeSet<[Use; 2]>,
+}
 
-impl Uses {
-    fn add(&mut self, name: &Arc<str>, id: &'static str, what: String, problems: &mut Vec<Problem>) {
-        if let Some((other, other_id, other_what)) = self.0.get(&name.replace('.', "_")) {
-            if *other_id != id {
-                let differ = if other == name { "have one name" } else { "differ only in `.` and `_`" };
+impl Uses<'_> {
+    fn add(&mut self, name: &Arc<str>, this: Use, problems: &mut Vec<Problem>) {
+        if let Some((other_name, other)) = self.by_metric.get(&name.replace('.', "_")) {
+            let (other_name, other) = (other_name.clone(), *other);
+            let mut pair = [other, this];
+            pair.sort();
+            if other != this && self.clashes.insert(pair) {
+                let differ = if other_name == *name { "have one name" } else { "differ only in `.` and `_`" };
                 problems.push(Problem {
-                    what: format!("`{other}` and `{name}` {differ}"),
-                    place: format!("{other_what} and {what}"),
+                    what: format!("`{other_name}` and `{name}` {differ}"),
+                    place: format!("{other} and {this}"),
                     why: "two kinds of records would share a topic, or two topics a metric".into(),
-                    mend: "give them different names with `--topic NAME=TOPIC`, or change the `namespace`"
-                        .into(),
+                    mend: self.part(other, this),
                 });
             }
             return;
         }
-        if let Err(reason) = check_topic_name(name) {
+        if let (Use::Topic { declared, .. }, Err(reason)) = (this, check_topic_name(name)) {
             problems.push(Problem {
                 what: format!("`{name}` can't be a topic: it {reason}"),
-                place: what.clone(),
+                place: this.to_string(),
                 why: "Kafka refuses such names".into(),
-                mend: "map it to another name with `--topic NAME=TOPIC`".into(),
+                mend: self.remap(declared),
             });
         }
-        self.0.insert(name.replace('.', "_"), (name.clone(), id, what));
+        self.by_metric.insert(name.replace('.', "_"), (name.clone(), this));
+    }
+
+    /// How to give two uses names that differ. A topic that is mapped was made to clash by that, so it is the one to
+    /// change; without a namespace or a mapping no two names clash, since the compiler has looked.
+    fn part(&self, one: Use, other: Use) -> String {
+        let topics = [one, other].into_iter().filter_map(|this| match this {
+            Use::Topic { declared, .. } => Some(declared),
+            Use::Changelog { .. } => None,
+        });
+        let topics: Vec<&str> = topics.collect();
+        let mapped: Vec<&str> =
+            topics.iter().copied().filter(|declared| self.mapping.topics.contains_key(*declared)).collect();
+        let changed = if mapped.is_empty() { topics.clone() } else { mapped };
+        let mut ways: Vec<String> = changed.iter().map(|declared| self.remap(declared)).collect();
+        match topics.len() {
+            2 => {}
+            1 => ways.push("use another --namespace PREFIX: a changelog itself can't be mapped".into()),
+            _ => ways.push("give one of the stages another `application_id`".into()),
+        }
+        ways.join("\nor ")
+    }
+
+    fn remap(&self, declared: &str) -> String {
+        match self.mapping.topics.get(declared) {
+            Some(now) => {
+                format!("use --topic {declared}=TOPIC with another topic, in place of {declared}={now}")
+            }
+            None => format!("use --topic {declared}=TOPIC"),
+        }
     }
 }
 
@@ -222,7 +300,7 @@ pub(crate) fn list(names: &[impl AsRef<str>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::startup::testing::{COUNT, COUNT_ALL, ENRICH, MERGE};
+    use crate::demo::{COUNT, COUNT_ALL, ENRICH, MERGE};
 
     fn mapped(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect()
@@ -264,8 +342,17 @@ mod tests {
     #[test]
     fn mapping_two_topics_onto_one_is_a_clash() {
         let topics = mapped(&[("words", "counts")]);
-        let problems = whats(names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }));
-        assert_eq!(problems, ["`counts` and `counts` have one name"]);
+        // In two stages, and still one problem.
+        let problems =
+            names("demo", &[&COUNT, &MERGE], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        assert_eq!(problems[0].what, "`counts` and `counts` have one name");
+        assert_eq!(problems[0].mend, "use --topic words=TOPIC with another topic, in place of words=counts");
+        let topics = mapped(&[("words", "x"), ("counts", "x")]);
+        let problems =
+            names("demo", &[&COUNT, &MERGE], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        assert!(problems[0].mend.contains("words=x\nor use --topic counts=TOPIC"), "{problems:#?}");
     }
 
     #[test]
@@ -280,6 +367,36 @@ mod tests {
         let topics = mapped(&[("counts", "demo-count-changelog")]);
         let problems = names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }).unwrap_err();
         assert!(problems[0].place.contains("changelog of stage `count`"), "{problems:?}");
+        assert_eq!(
+            problems[0].mend,
+            "use --topic counts=TOPIC with another topic, in place of counts=demo-count-changelog\n\
+             or use another --namespace PREFIX: a changelog itself can't be mapped"
+        );
+    }
+
+    #[test]
+    fn a_changelog_can_not_be_mapped() {
+        let topics = mapped(&[("demo-count-changelog", "x")]);
+        let problems = names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        assert_eq!(problems[0].what, "`demo-count-changelog` is a changelog, which can't be mapped");
+    }
+
+    #[test]
+    fn application_ids_that_are_too_long_are_one_problem() {
+        let (none, long) = (BTreeMap::new(), "n".repeat(240));
+        let stages: [&'static StageInfo; 2] = [&COUNT, &ENRICH];
+        let problems = names("demo", &stages, Mapping { namespace: &long, topics: &none }).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        assert!(
+            problems[0].place.starts_with("stages `count` and `enrich`, namespace `nnn"),
+            "{problems:#?}"
+        );
+        assert!(problems[0].mend.starts_with("use a shorter --namespace"), "{problems:#?}");
+        let pipeline = "p".repeat(240);
+        let problems = names(&pipeline, &stages, Mapping { namespace: "", topics: &none }).unwrap_err();
+        assert_eq!(problems[0].place, "stages `count` and `enrich`");
+        assert!(problems[0].mend.starts_with("give the stage a shorter `application_id`"), "{problems:#?}");
     }
 
     #[test]
@@ -293,7 +410,7 @@ mod tests {
     fn all_problems_are_reported_together() {
         let topics = mapped(&[("words", "a b"), ("counts", ".."), ("nothing", "x")]);
         let problems = whats(names("demo", &[&COUNT], Mapping { namespace: "n/", topics: &topics }));
-        assert_eq!(problems.len(), 5, "{problems:#?}");
+        assert_eq!(problems.len(), 4, "{problems:#?}");
     }
 
     #[test]

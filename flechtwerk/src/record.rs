@@ -167,6 +167,6 @@ where
 /// Shows where the record lies, not what it holds: payloads don't belong in logs.
 impl<T: Topic> fmt::Debug for Record<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]@{}", T::NAME, self.partition, self.offset)
+        write!(f, "{}/{} offset {}", T::NAME, self.partition, self.offset)
     }
 }

@@ -202,6 +202,13 @@ fn an_input_can_be_made_in_a_test() {
     assert!(state.is_none());
 }
 
+/// The program is made with and without the feature `kafka`.
+mod program {
+    flechtwerk::main!(super::ALL);
+
+    const _: fn() -> std::process::ExitCode = main;
+}
+
 #[test]
 fn a_pipeline_knows_its_stages() {
     let names: Vec<_> = ALL.stages.iter().map(|stage| stage.info().name).collect();
@@ -250,7 +257,7 @@ fn nothing_shows_payloads() {
     let sent = out.sent_records();
     let text = format!("{record:?} {:?} {out:?} {state:?} {sent:?}", record.headers);
     assert!(!text.contains("secret") && !text.contains("4711"), "{text}");
-    assert!(text.starts_with("words[0]@0"), "{text}");
+    assert!(text.starts_with("words/0 offset 0"), "{text}");
 }
 
 #[test]

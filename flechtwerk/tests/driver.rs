@@ -142,7 +142,10 @@ fn after_a_failure_nothing_of_the_round_counts() {
     driver.send::<Loop>("a".into(), -1);
     for _ in 0..2 {
         let error = driver.run_blocking().unwrap_err().to_string();
-        assert_eq!(error, "stage `down` failed at loop[0]@2: the function returned an error: below zero");
+        assert_eq!(
+            error,
+            "stage `down` failed at loop/0 offset 2: the function returned an error: below zero"
+        );
         assert!(driver.states::<i64>("down").is_empty());
         assert_eq!(driver.records::<Loop>().len(), 3);
     }
@@ -160,7 +163,7 @@ fn custom_keys_group_within_a_partition() {
     assert_eq!(states, [(0, 0, 4), (1, 1, 4)]);
     driver.send::<Unkeyed>(None, -1);
     let error = driver.run_blocking().unwrap_err().to_string();
-    assert_eq!(error, "stage `parities` failed at unkeyed[0]@4: the code panicked: negative");
+    assert_eq!(error, "stage `parities` failed at unkeyed/0 offset 4: the code panicked: negative");
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn reading_goes_on_where_it_ended() {
 }
 
 #[test]
-#[should_panic = "a record was sent to orders[3], but there are 3 partitions"]
+#[should_panic = "a record was sent to orders/3, but there are 3 partitions"]
 fn partitions_must_exist() {
     Driver::new(&INPUT).send_record::<Orders>(OutRecord::new("a".into(), 1).partition(3));
 }

@@ -238,7 +238,7 @@ fn the_ready_made_functions_do_as_they_are_called() {
     let mut driver = driver(&READY, &["1", "x", "2"]);
     driver.run_blocking().unwrap();
     assert_eq!(values(&mut driver), [1.0, 2.0]);
-    let text = "stage `crashing` failed at amounts[0]@1: the value can't be decoded: ";
+    let text = "stage `crashing` failed at amounts/0 offset 1: the value can't be decoded: ";
     assert!(message(&CRASHING, &["1", "x"]).starts_with(text));
 }
 
@@ -246,7 +246,7 @@ fn the_ready_made_functions_do_as_they_are_called() {
 fn crash_is_as_if_there_were_no_function() {
     let message = message(&SUM, &["1", "skip", "dead", "x"]);
     assert!(
-        message.starts_with("stage `sum` failed at amounts[0]@3: the value can't be decoded: "),
+        message.starts_with("stage `sum` failed at amounts/0 offset 3: the value can't be decoded: "),
         "{message}"
     );
 }
@@ -254,7 +254,7 @@ fn crash_is_as_if_there_were_no_function() {
 #[test]
 fn a_dead_letter_without_a_topic_is_an_error_that_says_what_to_add() {
     let message = message(&NO_TOPIC, &["dead"]);
-    assert!(message.contains("no_topic` failed at amounts[0]@0"), "{message}");
+    assert!(message.contains("no_topic` failed at amounts/0 offset 0"), "{message}");
     assert!(message.contains("add `dead_letters = Topic`"), "{message}");
 }
 
@@ -267,7 +267,7 @@ fn a_value_that_can_not_be_written_is_an_error() {
 #[test]
 fn a_panic_of_the_function_is_one_of_the_stage() {
     let message = message(&SUM, &["panic"]);
-    assert!(message.contains("amounts[0]@0: the code panicked: asked for a panic"), "{message}");
+    assert!(message.contains("amounts/0 offset 0: the code panicked: asked for a panic"), "{message}");
 }
 
 #[test]
@@ -311,7 +311,10 @@ fn an_answer_that_was_made_for_another_record_is_refused() {
     }
     flechtwerk::pipeline!(LATE = "late": [stage]);
     let message = message(&LATE, &["x", "y"]);
-    assert!(message.contains("amounts[0]@1") && message.contains("made for another record"), "{message}");
+    assert!(
+        message.contains("amounts/0 offset 1") && message.contains("made for another record"),
+        "{message}"
+    );
 }
 
 // ---- the contract of a round
@@ -400,7 +403,7 @@ fn headers_of_the_record_stay_in_front_of_those_about_it() {
 fn nothing_about_an_invalid_record_shows_its_payload() {
     fn shown(record: &Invalid<'_>) -> Answer {
         let text = format!("{record:?} {:?}", record.value_of::<Amounts>());
-        assert!(!text.contains("secret") && text.contains("amounts[0]@0"), "{text}");
+        assert!(!text.contains("secret") && text.contains("amounts/0 offset 0"), "{text}");
         let answer = record.value_of::<Amounts>().map_or(Answer::Crash, |value| value.instead(12345.0));
         assert!(!format!("{answer:?}").contains("12345"), "{answer:?}");
         answer

@@ -198,7 +198,7 @@ fn a_record_that_is_none_of_a_tables_is_told_with_its_place() {
     let mut driver = driver();
     driver.send::<Text>("a".into(), "hunter2".into());
     let failed = driver.run_blocking().unwrap_err().to_string();
-    let expected = "the table of topic \"items\" failed at items[";
+    let expected = "the table of topic \"items\" failed at items/";
     assert!(failed.starts_with(expected) && failed.contains("the value can't be decoded"), "{failed}");
     assert!(!failed.contains("hunter2"), "{failed}");
 }

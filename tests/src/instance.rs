@@ -67,8 +67,11 @@ impl Rig {
         self.arg("--stage", name)
     }
 
-    /// Maps a topic of the pipeline to one of the cluster.
-    pub fn topic(self, name: &str, topic: &str) -> Rig {
+    /// Maps a topic of the pipeline to one of the cluster, in place of what it was mapped to.
+    pub fn topic(mut self, name: &str, topic: &str) -> Rig {
+        if let Some(at) = self.args.iter().position(|one| one.starts_with(&format!("{name}="))) {
+            self.args.drain(at - 1..=at);
+        }
         self.arg("--topic", &format!("{name}={topic}"))
     }
 

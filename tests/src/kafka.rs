@@ -217,8 +217,14 @@ impl Kafka {
     /// Members of a group.
     pub fn members(&self, group: &str) -> usize {
         let client: BaseConsumer = self.config().create().expect("a client");
-        let list = client.fetch_group_list(Some(group), REQUEST).expect("group list");
-        list.groups().iter().map(|group| group.members().len()).sum()
+        let mut count = None;
+        // A coordinator may just be loading.
+        crate::wait_for("a list of the group's members", || {
+            let list = client.fetch_group_list(Some(group), REQUEST);
+            count = list.ok().map(|list| list.groups().iter().map(|group| group.members().len()).sum());
+            count.is_some()
+        });
+        count.unwrap_or_default()
     }
 }
 

@@ -108,6 +108,24 @@ fn both_signals_commit_what_is_in_flight() {
     }
 }
 
+/// S6.3a: a stop that is asked for while the process still starts is a clean one, and nothing was begun.
+#[test]
+fn stop_while_it_starts() {
+    // A port that was free a moment ago; nobody listens there.
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
+    let job = Job::new(&Kafka::from_env(), RIG, "count", 1).with(|rig| {
+        rig.arg("--bootstrap-servers", &format!("127.0.0.1:{port}")).arg("--connect-timeout", "1h")
+    });
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut instance = job.rig.start();
+        instance.wait_for_log("Connection refused");
+        instance.signal(signal);
+        assert_eq!(instance.wait(STOP), 0, "log:\n{}", instance.log());
+        assert!(instance.log().contains("stopped before it had started"), "{}", instance.log());
+    }
+}
+
 /// Under load a clean stop and a new start lose and double nothing, and leave no transaction open.
 #[test]
 fn stops_under_load() {
@@ -145,7 +163,8 @@ fn hung_function_ends_at_the_shutdown_timeout() {
         job.wait_for_offset("words", 1, 1);
         instance.wait_for_log(&format!("seen {value}"));
         instance.signal(Signal::SIGTERM);
-        assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
+        // S11.4d: 10 seconds beyond the second that the tasks had, leaving the group included.
+        assert_eq!(instance.wait(Duration::from_secs(11)), 1, "log:\n{}", instance.log());
         assert!(instance.log().contains("--shutdown-timeout (1s)"), "{}", instance.log());
         assert_eq!(job.offsets("words")[&0], 0, "the record was not processed");
         assert_eq!(job.kafka.members(&job.group()), 0, "the group is left");

@@ -79,6 +79,7 @@ fn a_large_state_is_restored_exactly_into_memory() {
     large_state(false);
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn a_large_state_is_restored_exactly_into_rocksdb() {
     large_state(true);

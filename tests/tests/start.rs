@@ -62,7 +62,7 @@ fn a_foreign_open_transaction_on_the_changelog_is_waited_for() {
     send(&foreign, &case.changelog(), &Write { key, value, partition: Some(0), ..Write::default() });
     foreign.flush(LIMIT).expect("flush");
     let mut instance = case.rig.start();
-    instance.wait_for_log("holds the changelog back at offset");
+    instance.wait_for_log("holds the changelog back at ");
     // The other task works meanwhile, and the instance is a member.
     case.kafka.write(case.topic("words"), [on(0, "a"), on(1, "b"), on(1, "b")]);
     joined.wait(4);
@@ -89,7 +89,7 @@ fn a_foreign_transaction_on_the_changelog_that_is_aborted_leaves_nothing() {
     send(&foreign, &case.changelog(), &Write { key, value, partition: Some(0), ..Write::default() });
     foreign.flush(LIMIT).expect("flush");
     let mut instance = case.rig.start();
-    instance.wait_for_log("holds the changelog back at offset");
+    instance.wait_for_log("holds the changelog back at ");
     foreign.abort_transaction(LIMIT).expect("abort");
     case.write("words", &[("a", "x")]);
     let values: Vec<_> = joined.wait(2).iter().map(Seen::value_text).collect();

@@ -52,7 +52,7 @@ fn three_faults_are_one_report() {
         let mends = stderr.lines().filter(|line| line.trim_start().starts_with("mend ")).count();
         assert_eq!(mends, 3, "{stderr}");
         for mend in
-            ["topics create --partitions N", "--topic NAME=TOPIC", "--add-config cleanup.policy=compact"]
+            ["topics create --partitions N", "--topic words=TOPIC", "--add-config cleanup.policy=compact"]
         {
             assert!(stderr.contains(mend), "{mend:?} in:\n{stderr}");
         }

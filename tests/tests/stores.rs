@@ -1,4 +1,4 @@
-//! When a local store is used again, and when it is wiped and restored (S4.8).
+//! When a local store is used again, when it is wiped and restored (S4.8), and what a spoilt one does.
 
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use flechtwerk_tests::kafka::Write;
 use flechtwerk_tests::{Case, Instance, Observer, STOP, Seen, wait_for};
 use nix::sys::signal::Signal;
+use rdkafka::producer::{BaseRecord, Producer};
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
 
@@ -208,4 +209,45 @@ fn a_store_in_memory_is_used_again_by_its_process_and_restored_by_others() {
     sums.sort();
     assert_eq!(sums, ["1", "1", "2", "2", "3", "3", "4", "4"]);
     assert_eq!(first.terminate(STOP), 0);
+}
+
+/// A store that can't be read interrupts a round before user code runs; the stall limit (S2.8) must not count from
+/// there.
+#[test]
+fn a_store_that_fails_at_a_look_up_does_not_look_like_a_stall() {
+    let case = Case::new(RIG, "tally", 1, &["words", "joined"]);
+    let state_dir = case.rig.dir().join("state");
+    let case = case
+        .arg("--store", "rocksdb")
+        .arg("--state-dir", &state_dir.to_string_lossy())
+        .arg("--max-batch-time", "2s");
+    let joined = case.observe("joined");
+    let mut instance = case.start();
+    case.write("words", &[("a", "x"), ("b", "x")]);
+    joined.wait(2);
+    // More than RocksDB reads ahead when it opens a file.
+    let many = (0..3000).map(|n| Write { partition: Some(0), ..Write::new(&format!("k{n}"), "grow:1000") });
+    case.kafka.write(case.topic("words"), many);
+    case.wait_committed("words", 3002);
+    assert_eq!(instance.terminate(STOP), 0);
+    let mut instance = case.start();
+    for entry in std::fs::read_dir(state_dir.join(case.application_id()).join("0")).expect("the database") {
+        let path = entry.expect("a file").path();
+        let length = std::fs::metadata(&path).expect("a file").len() as usize;
+        std::fs::write(&path, vec![0x5a; length.max(64)]).expect("overwrite");
+    }
+    // The restore is held back for longer than the limit: the line is repeated every ten seconds.
+    let foreign = case.kafka.open_transaction(&case.kafka.unique("foreign"));
+    let changelog = case.changelog();
+    let record =
+        BaseRecord::to(&changelog).partition(0).key(&[0u8, b'z'][..]).payload(&[1u8, b'{', b'}'][..]);
+    foreign.send(record).map_err(|(error, _)| error).expect("send");
+    foreign.flush(STOP).expect("flush");
+    case.write("words", &[("a", "x")]);
+    instance.wait_for_log("the store failed and is wiped and restored");
+    wait_for("the restore waits", || instance.log().matches("holds the changelog back").count() >= 2);
+    foreign.abort_transaction(STOP).expect("abort");
+    let seen = joined.wait(3);
+    assert_eq!(seen[2].value_text(), "2");
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
 }

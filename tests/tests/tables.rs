@@ -86,7 +86,7 @@ fn read_to_its_end_before_the_group_is_joined() {
     let mut instance = case.rig.start();
     assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
     let log = instance.log();
-    let place = format!("the value of {}/0 at offset 2000 can't be decoded", case.topic("items"));
+    let place = format!("the value of {}/0 offset 2000 can't be decoded", case.topic("items"));
     assert!(log.contains(&place) && log.contains("of stage look_up"), "{place:?} in:\n{log}");
     assert!(!log.contains("hunter2"), "{log}");
     assert!(!log.contains("assigned"), "the group was joined:\n{log}");
@@ -101,7 +101,7 @@ fn a_record_that_does_not_decode_stops_a_running_stage() {
     case.kafka.write(case.topic("items"), [Write { value: Some(b"x".into()), ..Write::default() }]);
     assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
     let log = instance.log();
-    let place = format!("the key of {}/0 at offset 0 can't be decoded", case.topic("items"));
+    let place = format!("the key of {}/0 offset 0 can't be decoded", case.topic("items"));
     assert!(log.contains(&place), "{place:?} in:\n{log}");
 }
 
@@ -201,7 +201,7 @@ fn rows_are_made_of_committed_records_that_are_left() {
 
     case.write("lengths", &[("a", "refuse")]);
     assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
-    let place = format!("the `enrich` function returned an error at {}/0 at offset", case.topic("lengths"));
+    let place = format!("the `enrich` function returned an error at {}/0 offset", case.topic("lengths"));
     assert!(instance.log().contains(&place), "{}", instance.log());
 }
 

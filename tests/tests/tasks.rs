@@ -112,3 +112,21 @@ fn a_task_that_lacks_an_input_does_not_start() {
     wait_for("the other task commits", || of("words").values().filter(|(at, _)| *at == 1).count() == 2);
     assert_eq!(instance.terminate(STOP), 0);
 }
+
+/// S2.1e: it is an error after a minute, which names who subscribes to what.
+#[test]
+fn a_task_that_lacks_an_input_for_a_minute_stops_the_process() {
+    let case = Case::new(RIG, "join", 2, &["profiles", "words", "joined"]);
+    let _stranger = Stranger::join(&case, "words");
+    wait_for("the stranger is a member", || case.kafka.members(&case.application_id()) == 1);
+    let mut instance = case.rig.start();
+    instance.wait_for_log("the task does not start");
+    assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{}", instance.log());
+    let log = instance.log();
+    let error = log.lines().find(|line| line.contains("since a minute")).unwrap_or_default();
+    assert!(
+        error.contains(&format!("subscribes to {}, {};", case.topic("profiles"), case.topic("words"))),
+        "{log}"
+    );
+    assert!(error.contains(&format!("subscribes to {}.", case.topic("words"))), "{log}");
+}

@@ -34,10 +34,11 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         None if function.signature.receiver().is_some() => return with_errors(&item, &errors),
         None => stand_in(&function, &quote!(#krate::glue)),
     };
-    around(&item, &function, &errors, &generated)
+    let meant = if errors.is_empty() { None } else { function.with_parameters_as_meant() };
+    around(&meant.unwrap_or(item), &function, &errors, &generated)
 }
 
-/// The function as it was written, with what is generated beside it.
+/// The function, with what is generated beside it.
 pub(super) fn around(
     item: &TokenStream,
     function: &Function,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::signals;
+use super::signals::Signals;
 use crate::glue::AnyStage;
 use crate::kafka::{ClientSettings, Kafka, KafkaClients};
 use crate::naming::StageNames;
@@ -37,6 +37,8 @@ pub(crate) struct Launch {
     pub(crate) health: Health,
     /// Told how restores go.
     pub(crate) restores: Restores,
+    /// Stop it, where somebody listens to them.
+    pub(super) signals: Signals,
 }
 
 /// Connects to a cluster.
@@ -86,9 +88,9 @@ impl Connected for KafkaConnected {
         // Its threads and connections are of no use to a run.
         drop(cluster);
         let clients = KafkaClients { kafka, instance_id: launch.settings.instance_id.clone() };
-        let health = launch.health.clone();
+        let (health, signals) = (launch.health.clone(), launch.signals.clone());
         let (plan, pool) = plan(launch, clients);
-        crate::runtime::run(plan, pool, |stopper| signals::stop_on_signals(stopper, health))
+        crate::runtime::run(plan, pool, |stopper| signals.hand_to(stopper, health))
     }
 }
 
@@ -133,7 +135,7 @@ fn client_settings(pipeline: &str, settings: &Settings) -> ClientSettings {
 
 /// What the runtime works by.
 fn plan(launch: Launch, clients: KafkaClients) -> (Plan, Pool) {
-    let Launch { settings, stages, pool, health, restores } = launch;
+    let Launch { settings, stages, pool, health, restores, signals: _ } = launch;
     let stages =
         stages.into_iter().map(|LaunchStage { stage, names, partitions, table_partitions, changelog_id }| {
             // A stage with state and without its changelog would lose the state silently.

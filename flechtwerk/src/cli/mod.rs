@@ -4,6 +4,8 @@
 //! exit status (S6.3): 0 for a clean end, 1 for a failure while running, 2 for wrong usage or a failed check.
 
 mod args;
+mod asked;
+mod dev;
 mod handover;
 mod output;
 mod reset;
@@ -15,19 +17,22 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use self::args::{Cli, Command, TopicsCommand, TopologyFormat};
+use self::args::{Cli, Command};
+use self::asked::{Asked, Format};
 use self::handover::KafkaBackend;
 pub(crate) use self::handover::{Backend, Connected, Launch, LaunchStage};
-pub(crate) use self::output::table;
 use self::output::{Output, count};
+use self::signals::Signals;
 use crate::Pipeline;
+use crate::chosen::{infos, loops};
 use crate::glue::AnyResource;
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
 use crate::port::Cluster;
 use crate::resource::{self, Pool};
-use crate::settings::{Given, LogFormat, Settings, load};
-use crate::startup::{Asker, Chosen, Problem, Program, Ready, ReadyStage, check, choose, create, infos};
+use crate::settings::{Given, LogFormat, Settings, read};
+use crate::startup::{Asker, Chosen, Problem, Program, Ready, ReadyStage, check, choose, create};
+use crate::text_table::table;
 use crate::topology::Topology;
 
 /// Everything went well.
@@ -42,7 +47,8 @@ pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     let terminal = output::terminal();
     let colour = terminal && output::colourful(&environment);
-    let call = Call { arguments: std::env::args_os().collect(), environment, width: None };
+    let call =
+        Call { arguments: std::env::args_os().collect(), environment, width: None, signals: Signals::listen };
     let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
     ExitCode::from(main_with(
         pipeline,
@@ -58,6 +64,8 @@ struct Call {
     environment: Vec<(OsString, OsString)>,
     /// Columns of the help; by default the terminal's.
     width: Option<usize>,
+    /// Begins to listen to signals.
+    signals: fn() -> Signals,
 }
 
 /// The whole of it, with everything from outside handed in.
@@ -74,30 +82,55 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         Ok(cli) => cli,
         Err(error) => return usage(&error, output),
     };
-    let program = Program { name: program, flags: cli.repeated() };
+    // Before anything else is done. Commands that end by themselves are ended by a signal as any program is.
+    let signals = match &cli.command {
+        None | Some(Command::Run(_)) => (call.signals)(),
+        Some(_) => Signals::default(),
+    };
+    let program = Program { name: program, flags: cli.repeated(), stages: cli.stages() };
     let given = Given {
         flags: cli.flags(),
         environment: call.environment,
-        config: cli.cluster.config.clone(),
+        config: cli.config().cloned(),
         resources: pipeline.resources.iter().map(|entry| entry.listed.info.name).collect(),
     };
-    let loaded = match load(&given) {
-        Ok(loaded) => loaded,
-        Err(problems) => {
-            output.problems(&format!("{} with the settings", count(problems.len(), "problem")), &problems);
-            return REFUSED;
-        }
-    };
-    let settings = loaded.settings;
-    let stages = match choose(pipeline.name, &infos(pipeline.stages), &settings) {
+    let (read, mut problems) = read(&given);
+    let asked = Asked::read(&cli, &mut problems);
+    let stages = match choose(pipeline.name, &infos(pipeline.stages), &read.settings) {
         Ok(stages) => stages,
-        Err(problems) => {
-            output.problems(&format!("{} with the names", count(problems.len(), "problem")), &problems);
+        Err(more) => {
+            // Names that come from settings which were not understood are not what was meant.
+            problems.extend(more.into_iter().filter(|_| read.names_known));
+            Vec::new()
+        }
+    };
+    if !problems.is_empty() {
+        output.problems(&format!("{} with the settings", count(problems.len(), "problem")), &problems);
+        return REFUSED;
+    }
+    let (mut settings, warnings) = (read.settings, read.warnings);
+    let dev = match asked {
+        Asked::Run(Some(dev)) => Some(dev::start(dev, &stages, &mut settings, read.store_given)),
+        _ => None,
+    };
+    let dev = match dev.transpose() {
+        Ok(dev) => dev,
+        Err(problem) => {
+            output.problems("1 problem with the development broker", &[problem]);
             return REFUSED;
         }
     };
-    let session = Session { pipeline, program, settings, stages, warnings: loaded.warnings, backend };
-    session.perform(cli.command, output)
+    if let Some(broker) = &dev {
+        output.complain(&format!(
+            "development broker at {}: for development only, everything in it is gone at the end\n",
+            broker.address
+        ));
+    }
+    let session = Session { pipeline, program, settings, stages, warnings, backend, signals };
+    let status = session.perform(asked, output);
+    // Only now: the pipeline leaves its groups first.
+    drop(dev);
+    status
 }
 
 /// The grammar, with the pipeline's name and stages in it.
@@ -105,11 +138,18 @@ fn command(pipeline: &Pipeline, width: Option<usize>) -> clap::Command {
     let names: Vec<&str> = infos(pipeline.stages).iter().map(|stage| stage.name).collect();
     let stages = if names.len() == 1 { "stage" } else { "stages" };
     let about = format!("The pipeline `{}`: {stages} {}", pipeline.name, list(&names));
-    let command = Cli::command().name(pipeline.name).about(about);
+    let command = negative_numbers(Cli::command().name(pipeline.name).about(about));
     match width {
         Some(width) => command.term_width(width),
         None => command.max_term_width(120),
     }
+}
+
+/// Lets `--max-poll-records -1` be a value, though a wrong one, and not a flag that nobody knows.
+fn negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(negative_numbers)
 }
 
 fn usage(error: &clap::Error, output: &mut Output<'_>) -> u8 {
@@ -132,20 +172,21 @@ struct Session<'a> {
     stages: Vec<Chosen>,
     warnings: Vec<String>,
     backend: &'a dyn Backend,
+    signals: Signals,
 }
 
 /// An answer to print, or what kept from it.
 type Answer = Result<String, Vec<Problem>>;
 
 impl Session<'_> {
-    fn perform(self, command: Option<Command>, output: &mut Output<'_>) -> u8 {
-        let answer = match command {
-            None | Some(Command::Run(_)) => return self.run(output),
-            Some(Command::Topology { format }) => Ok(self.topology(format)),
-            Some(other) => {
+    fn perform(self, asked: Asked, output: &mut Output<'_>) -> u8 {
+        let answer = match asked {
+            Asked::Run(_) => return self.run(output),
+            Asked::Topology(format) => Ok(self.topology(format)),
+            other => {
                 logging::start(&self.settings, "warn", output.colour, None);
                 self.warn();
-                self.ask(&other)
+                self.ask(other)
             }
         };
         match answer {
@@ -170,27 +211,27 @@ impl Session<'_> {
     }
 
     fn warn(&self) {
-        for warning in &self.warnings {
+        for warning in self.warnings.iter().chain(&loops(&self.stages)) {
             tracing::warn!("{warning}");
         }
     }
 
-    fn topology(&self, format: TopologyFormat) -> String {
+    fn topology(&self, format: Format) -> String {
         let topology = Topology::new(self.pipeline.name, &self.stages);
         match format {
-            TopologyFormat::Text => topology.text(),
-            TopologyFormat::Mermaid => topology.mermaid(),
-            TopologyFormat::Dot => topology.dot(),
-            TopologyFormat::Json => topology.json(),
+            Format::Text => topology.text(),
+            Format::Mermaid => topology.mermaid(),
+            Format::Dot => topology.dot(),
+            Format::Json => topology.json(),
         }
     }
 
     /// The commands that need a cluster and end by themselves.
-    fn ask(&self, command: &Command) -> Answer {
+    fn ask(&self, asked: Asked) -> Answer {
         let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
         let asker = Asker::new(connected.cluster(), &self.settings);
-        match command {
-            Command::Check(_) => {
+        match asked {
+            Asked::Check => {
                 let ready = self.check(connected.cluster())?;
                 let rows = ready.stages.iter().map(|stage| {
                     let names = &stage.names;
@@ -209,11 +250,9 @@ impl Session<'_> {
                 let found = table(&["STAGE", "GROUP", "TASKS", "CHANGELOG"], rows);
                 Ok(format!("{found}\nall checks passed\n"))
             }
-            Command::Topics(TopicsCommand::Create(args)) => {
-                topics::create(*args, &self.stages, &self.settings, &asker, &self.program)
-            }
-            Command::Reset(args) => reset::reset(*args, &self.stages, &asker, &self.program),
-            Command::Run(_) | Command::Topology { .. } => Ok(String::new()),
+            Asked::Create(args) => topics::create(args, &self.stages, &self.settings, &asker, &self.program),
+            Asked::Reset(args) => reset::reset(args, &self.stages, &asker, &self.program),
+            Asked::Run(_) | Asked::Topology(_) => Ok(String::new()),
         }
     }
 
@@ -221,7 +260,15 @@ impl Session<'_> {
         let restores = Restores::new(output.terminal && self.settings.log_format == LogFormat::Text);
         logging::start(&self.settings, "info", output.colour, Some(&restores));
         self.warn();
-        let (launch, connected) = match self.prepare(restores) {
+        let prepared = self.prepare(restores);
+        if self.signals.asked() {
+            if let Ok((launch, _)) = prepared {
+                launch.pool.close();
+            }
+            tracing::info!(pipeline = self.pipeline.name, "stopped before it had started");
+            return CLEAN;
+        }
+        let (launch, connected) = match prepared {
             Ok(ready) => ready,
             Err(problems) => {
                 let heading = self.heading(problems.len());
@@ -267,7 +314,8 @@ impl Session<'_> {
         // Last, so that nothing has to be closed because something else fails.
         let pool =
             Pool::make(&self.resources(), &self.settings.resources).map_err(|problem| vec![problem])?;
-        Ok((Launch { settings: self.settings.clone(), stages, pool, health, restores }, connected))
+        let (settings, signals) = (self.settings.clone(), self.signals.clone());
+        Ok((Launch { settings, stages, pool, health, restores, signals }, connected))
     }
 
     /// The resources that the stages need.

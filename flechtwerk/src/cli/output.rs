@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use crate::startup::Problem;
 
 /// The two streams, and whether they are terminals.
@@ -67,21 +65,6 @@ pub(super) fn colourful(environment: &[(std::ffi::OsString, std::ffi::OsString)]
         || value("TERM").is_some_and(|term| term == "dumb"))
 }
 
-/// Columns under their names, without lines: easy on the eye, and on `grep`.
-pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    let lines = table.to_string();
-    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
 /// `1 problem`, `2 problems`
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
@@ -90,12 +73,6 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_have_no_trailing_spaces() {
-        let text = table(&["TOPIC", "N"], [vec!["words".into(), "8".into()], vec!["a".into(), "12".into()]]);
-        assert_eq!(text, "TOPIC  N\nwords  8\na      12\n");
-    }
 
     #[test]
     fn colour_only_where_asked_for() {

@@ -4,13 +4,13 @@
 //! stage starts while it stands. Repeating does everything again, which is the same as doing it once.
 
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::args::ResetArgs;
-use super::output::table;
+use super::asked::Reset;
 use crate::port::{Committed, OffsetCommit, Stability, TopicDescription, TopicPartition};
 use crate::startup::{Asker, Chosen, Problem, Program, committed_of, make, new_changelog};
 use crate::task::RESETTING;
+use crate::text_table::table;
 
 /// Where a stage begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +22,24 @@ pub(super) enum To {
 }
 
 impl To {
-    pub(super) fn parse(text: &str) -> Result<To, String> {
+    pub(super) fn parse(text: &str) -> Option<To> {
         if text == "beginning" {
-            return Ok(To::Beginning);
+            return Some(To::Beginning);
         }
-        let time =
-            humantime::parse_rfc3339_weak(text).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let millis = time.and_then(|time| i64::try_from(time.as_millis()).ok());
-        millis.map(To::Time).ok_or_else(|| {
-            "it is neither `beginning` nor a time in UTC such as 2026-01-31T12:00:00Z".to_owned()
-        })
+        let time = humantime::parse_rfc3339_weak(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(time.as_millis()).ok().map(To::Time)
+    }
+
+    /// The time, if it has not come yet.
+    fn ahead(self, now: SystemTime) -> Option<SystemTime> {
+        self.time().filter(|time| *time > now)
+    }
+
+    fn time(self) -> Option<SystemTime> {
+        match self {
+            To::Beginning => None,
+            To::Time(millis) => Some(UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).ok()?)),
+        }
     }
 }
 
@@ -46,7 +54,7 @@ struct Plan<'a> {
 
 /// Shows what it would do, or does it and shows what it did.
 pub(super) fn reset(
-    args: ResetArgs,
+    args: Reset,
     stages: &[Chosen],
     asker: &Asker<'_>,
     program: &Program,
@@ -64,10 +72,17 @@ pub(super) fn reset(
         return Err(problems);
     }
     let mut text = plans.iter().map(shown).collect::<Vec<_>>().join("\n");
+    if let Some(time) = args.to.ahead(SystemTime::now()) {
+        text += &format!(
+            "\nwarning: {} lies ahead, so no record is that late yet: NEW is the end of each partition, and all\n\
+             records there are now will be skipped\n",
+            humantime::format_rfc3339_seconds(time)
+        );
+    }
     if args.execute {
         for plan in &plans {
             perform(plan, args.replication_factor, asker)
-                .map_err(|problem| vec![cut_short(problem, plan, program)])?;
+                .map_err(|problem| vec![cut_short(problem, plan, args, program)])?;
         }
         text += "\ndone; outputs that the stages have written before are still in their topics\n";
     } else {
@@ -142,12 +157,7 @@ fn new_offset(to: To, at: &TopicPartition, asker: &Asker<'_>) -> Result<i64, Pro
         To::Beginning => cluster.watermarks(at, left).map(|marks| marks.low),
         To::Time(millis) => cluster.offset_for_time(at, millis, left),
     });
-    offset.map_err(|error| {
-        asker.failed(
-            format!("the offset can't be found: {error}"),
-            format!("`{}` partition {}", at.topic, at.partition),
-        )
-    })
+    offset.map_err(|error| asker.failed(format!("the offset can't be found: {error}"), at.to_string()))
 }
 
 fn perform(plan: &Plan<'_>, replication_factor: Option<i16>, asker: &Asker<'_>) -> Result<(), Problem> {
@@ -179,11 +189,17 @@ fn perform(plan: &Plan<'_>, replication_factor: Option<i16>, asker: &Asker<'_>) 
     asker.commit(names.group(), &offsets(""))
 }
 
-fn cut_short(problem: Problem, plan: &Plan<'_>, program: &Program) -> Problem {
-    let again = program.command(&format!("reset --stage {} --execute", plan.stage.names.stage));
+fn cut_short(problem: Problem, plan: &Plan<'_>, args: Reset, program: &Program) -> Problem {
+    let mut again = format!("reset --stage {} --execute", plan.stage.names.stage);
+    if let Some(time) = args.to.time() {
+        again += &format!(" --to {}", humantime::format_rfc3339_millis(time));
+    }
+    if let Some(replicas) = args.replication_factor {
+        again += &format!(" --replication-factor {replicas}");
+    }
     Problem {
         why: "the reset was cut short: the stage will not start before it is repeated".into(),
-        mend: format!("{}; then repeat {again}", problem.mend),
+        mend: format!("{}; then repeat\n{}", problem.mend, program.command(&again)),
         ..problem
     }
 }

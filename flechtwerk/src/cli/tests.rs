@@ -3,6 +3,7 @@
 #[cfg(feature = "broker-tests")]
 mod broker;
 mod extractors;
+mod flags;
 mod help;
 
 use std::sync::{Arc, Mutex};
@@ -72,7 +73,12 @@ fn call_of(pipeline: &Pipeline, backend: &Fake, arguments: &str, environment: &[
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
-    let status = main_with(pipeline, Call { arguments, environment, width: Some(100) }, backend, &mut output);
+    let status = main_with(
+        pipeline,
+        Call { arguments, environment, width: Some(100), signals: Signals::default },
+        backend,
+        &mut output,
+    );
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
@@ -92,8 +98,7 @@ fn answers(backend: &Fake, arguments: &str, expected: Expect) {
 
 #[test]
 fn wrong_usage_is_status_2_on_standard_error() {
-    for arguments in ["--no-such-flag", "frobnicate", "reset --to yesterday", "topics create --partitions 0"]
-    {
+    for arguments in ["--no-such-flag", "frobnicate", "run --store"] {
         let ended = call(&Fake::new(sound()), arguments);
         assert_eq!((ended.status, ended.out.as_str()), (REFUSED, ""), "{arguments}");
         assert!(ended.err.contains("error:"), "{arguments}: {}", ended.err);
@@ -185,7 +190,7 @@ fn check_changes_nothing_and_lists_all_problems_with_commands_that_can_be_copied
         1. topic `counts` does not exist
            where  output of stage `count`
            why    its number of partitions decides where keys go, which is not guessed
-           mend   ./demo topics create --partitions N --namespace x- --bootstrap-servers b:9
+           mend   ./demo topics create --partitions N --stage count --namespace x- --bootstrap-servers b:9
                   or start with --create-outputs, for the cluster's defaults
 
         2. the changelog has 3 partitions, but the input has 2
@@ -307,7 +312,7 @@ fn topics_create_makes_tables_compacted() {
     let arguments = ["./demo", "topics", "create", "--partitions", "2"].map(OsString::from).to_vec();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
-    let call = Call { arguments, environment: vec![], width: Some(100) };
+    let call = Call { arguments, environment: vec![], width: Some(100), signals: Signals::default };
     assert_eq!(main_with(&WITH_TABLE, call, &backend, &mut output), CLEAN);
     assert!(String::from_utf8(out).unwrap().contains("items   table  2           created"));
     assert_eq!(
@@ -356,6 +361,21 @@ fn reset_is_a_dry_run_by_default() {
 }
 
 #[test]
+fn a_reset_to_a_time_to_come_says_where_that_is() {
+    let backend = Fake::new(used());
+    let ended = call(&backend, "reset --stage count --to 2999-01-01T00:00:00Z");
+    assert_eq!(ended.status, CLEAN, "{}", ended.err);
+    assert!(
+        ended.out.contains("words  0          3          3\nwords  1          none       1\n"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("warning: 2999-01-01T00:00:00Z lies ahead"), "{}", ended.out);
+    let ended = call(&backend, "reset --stage count --to 1999-01-01T00:00:00Z");
+    assert!(!ended.out.contains("warning"), "{}", ended.out);
+}
+
+#[test]
 fn reset_marks_then_makes_the_changelog_anew_then_clears_the_mark() {
     let backend = Fake::new(used());
     let before = backend.cluster.id("demo-count-changelog");
@@ -385,7 +405,7 @@ fn reset_cut_short_at_any_step_stops_the_start_until_it_is_repeated() {
         let ended = call(&backend, "reset --stage count --execute");
         assert_eq!(ended.status, REFUSED, "{step}");
         assert!(
-            ended.err.contains("then repeat ./demo reset --stage count --execute"),
+            ended.err.contains("then repeat\n          ./demo reset --stage count --execute"),
             "{step}: {}",
             ended.err
         );

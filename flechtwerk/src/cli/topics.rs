@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::args::CreateArgs;
-use super::output::{count, table};
+use super::asked::Create;
+use super::output::count;
 use crate::naming::list;
 use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
@@ -12,10 +12,11 @@ use crate::startup::{
     Asker, Chosen, CommittedByStage, Problem, Program, Role, Seen, committed_of, make, new_changelog,
     new_table, new_topic, roles, structure,
 };
+use crate::text_table::table;
 
 /// Creates the missing topics and says what there is now.
 pub(super) fn create(
-    args: CreateArgs,
+    args: Create,
     stages: &[Chosen],
     settings: &Settings,
     asker: &Asker<'_>,

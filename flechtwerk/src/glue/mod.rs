@@ -52,11 +52,7 @@ use std::process::ExitCode;
 /// What `main!` calls.
 #[cfg(not(feature = "kafka"))]
 pub fn run(pipeline: &Pipeline) -> ExitCode {
-    eprintln!(
-        "error: pipeline \"{}\" can't run: flechtwerk was built without its feature `kafka`",
-        pipeline.name()
-    );
-    ExitCode::from(2)
+    crate::offline::run(pipeline)
 }
 
 /// What `main!` calls.

@@ -47,7 +47,7 @@ pub enum StateChange {
 
 /// The records of one state key within a round, and that key's state.
 pub struct Bucket {
-    /// The state key (SPEC "state identity"); empty for null record keys of stages without state.
+    /// The state key (S2.3); empty for null record keys of stages without state.
     pub key: Bytes,
     /// The bucket's records: a range of [`Round::records`], in the order of processing.
     pub records: Range<usize>,

@@ -84,7 +84,11 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
     set("reconnect.backoff.ms", "20");
     set("reconnect.backoff.max.ms", "1000");
     match role {
-        Role::Cluster | Role::Member { .. } | Role::Offsets { .. } => {}
+        Role::Cluster | Role::Offsets { .. } => {}
+        Role::Member { .. } => {
+            // By this it hears of inputs that were deleted or have got more partitions; both must stop the stage soon.
+            set("topic.metadata.refresh.interval.ms", "10000");
+        }
         Role::Producer { .. } => {
             // The first request for a partition and the first for offsets are refused while the coordinator ends
             // the previous transaction, and are repeated by this back-off. `retry.backoff.max.ms` stays.

@@ -254,9 +254,8 @@ impl Cluster for KafkaCluster {
                         format!("group `{group}` has members; stop them first")
                     }
                     number => format!(
-                        "committing {}-{} of group `{group}`: {}",
-                        entry.at.topic,
-                        entry.at.partition,
+                        "committing {} of group `{group}`: {}",
+                        entry.at,
                         super::ffi::describe(number)
                     ),
                 };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::ClientSettings;
 use super::client::{Role, connect};
 use super::errors::broker_error;
-use super::ffi::{Api, Entry, Event, Handle, List, NativeError, Queue, code};
+use super::ffi::{Api, Entry, Event, Handle, List, NativeError, Queue, Subscription, code};
 use super::logging::{Source, no_thread};
 use crate::port::{BrokerError, Committed, ErrorKind, Group, GroupEvent, TopicPartition};
 
@@ -39,6 +39,7 @@ enum Command {
 
 /// A membership.
 pub(super) struct KafkaGroup {
+    name: String,
     source: Source,
     handle: Arc<Handle>,
     queue: Arc<Queue>,
@@ -80,7 +81,7 @@ impl KafkaGroup {
                 .map_err(|error| no_thread(&error))?
         };
         let (ended, thread) = (Mutex::new(ended), Mutex::new(Some(thread)));
-        Ok(Self { source, handle, queue, command, ended, thread })
+        Ok(Self { name: group.to_owned(), source, handle, queue, command, ended, thread })
     }
 
     /// The member, whose metadata goes into a transaction.
@@ -105,6 +106,18 @@ impl Group for KafkaGroup {
             .committed(partitions, limit)
             .map_err(|error| self.source.explain(broker_error(error, ErrorKind::Retriable)))?;
         committed(entries)
+    }
+
+    fn subscriptions(&self, limit: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError> {
+        let found = self
+            .handle
+            .subscriptions(&self.name, limit)
+            .map_err(|error| self.source.explain(broker_error(error, ErrorKind::Retriable)))?;
+        let member = |Subscription { client_id, host, mut topics }| {
+            topics.sort();
+            (format!("{client_id} at {host}"), topics)
+        };
+        Ok(found.into_iter().map(member).collect())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -155,7 +168,7 @@ pub(super) fn committed(entries: Vec<Entry>) -> Result<Vec<Committed>, BrokerErr
         .into_iter()
         .map(|entry| {
             if entry.code != code::NO_ERROR {
-                let text = format!("committed offset of {}-{}", entry.at.topic, entry.at.partition);
+                let text = format!("committed offset of {}", entry.at);
                 return Err(broker_error(NativeError::new(entry.code, text), ErrorKind::Retriable));
             }
             let offset = (entry.offset >= 0).then_some(entry.offset);
@@ -230,8 +243,10 @@ impl Member {
     fn failed(&self, error: NativeError) {
         let error = match error.code {
             code::LOCAL_FATAL => self.handle.fatal_error().unwrap_or(error),
-            // A topic may be gone for a moment of the metadata; the startup checks speak of those that are not.
-            code::UNKNOWN_TOPIC_OR_PART | code::LOCAL_UNKNOWN_TOPIC => return,
+            // A topic may be gone for a moment of the metadata; whoever hears it has to look again.
+            code::UNKNOWN_TOPIC_OR_PART | code::LOCAL_UNKNOWN_TOPIC => {
+                return self.tell(GroupEvent::UnknownTopic);
+            }
             _ => error,
         };
         let error = broker_error(error, ErrorKind::Retriable);

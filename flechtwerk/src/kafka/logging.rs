@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tracing::Level;
+
 use super::ClientSettings;
 use super::client::Role;
 use super::errors::broker_error;
@@ -39,16 +41,13 @@ impl Source {
         }
     }
 
-    /// Writes a log line. librdkafka calls everything an error that it is going to repeat; here an error is what
-    /// stops something.
+    /// Writes a log line.
     pub(super) fn line(&self, level: i32, facility: &str, text: &str) {
         let Self { client, role, owner, .. } = self;
-        let harmless = facility == "CONFWARN" && text.contains("will be ignored") || facility == "TERMINATE";
-        match level {
-            _ if harmless => tracing::debug!(%client, role, %owner, facility, "{text}"),
-            ..=2 => tracing::error!(%client, role, %owner, facility, "{text}"),
-            3 | 4 => tracing::warn!(%client, role, %owner, facility, "{text}"),
-            5 | 6 => tracing::info!(%client, role, %owner, facility, "{text}"),
+        match severity(level, facility, text) {
+            Level::ERROR => tracing::error!(%client, role, %owner, facility, "{text}"),
+            Level::WARN => tracing::warn!(%client, role, %owner, facility, "{text}"),
+            Level::INFO => tracing::info!(%client, role, %owner, facility, "{text}"),
             _ => tracing::debug!(%client, role, %owner, facility, "{text}"),
         }
     }
@@ -100,6 +99,26 @@ impl Source {
     }
 }
 
+/// How much a log line matters here. librdkafka calls everything an error that it is going to repeat; here an error is
+/// what stops something, and a warning what somebody should look at.
+fn severity(level: i32, facility: &str, text: &str) -> Level {
+    let harmless = match facility {
+        "CONFWARN" => text.contains("will be ignored"),
+        "TERMINATE" => true,
+        // Of a fence: the coordinator is just made, moves, or still ends the transaction before. Where that lasts, the
+        // task itself says so.
+        "GETPID" => text.ends_with("retrying"),
+        _ => false,
+    };
+    match level {
+        _ if harmless => Level::DEBUG,
+        ..=2 => Level::ERROR,
+        3 | 4 => Level::WARN,
+        5 | 6 => Level::INFO,
+        _ => Level::DEBUG,
+    }
+}
+
 /// Polls a queue on a thread of its own, for logs and errors, until it is dropped.
 pub(super) struct Servant {
     stop: Arc<AtomicBool>,
@@ -146,4 +165,24 @@ impl Drop for Servant {
 pub(super) fn no_thread(error: &std::io::Error) -> BrokerError {
     let text = format!("can't start a thread for a Kafka client: {error}");
     broker_error(NativeError::new(code::LOCAL_STATE, text), ErrorKind::Fatal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_first_start_always_says_is_no_warning() {
+        for reason in [
+            "Broker: Not coordinator",
+            "Broker: Producer attempted to update a transaction while another concurrent operation on the same \
+             transaction was ongoing",
+        ] {
+            let text = format!("Failed to acquire transactional PID from broker a:9/1: {reason}: retrying");
+            assert_eq!(severity(4, "GETPID", &text), Level::DEBUG, "{text}");
+        }
+        assert_eq!(severity(4, "GETPID", "Acquired invalid PID{-1,-1}: ignoring"), Level::WARN);
+        assert_eq!(severity(3, "FAIL", "Connect to a:9 failed: Connection refused"), Level::WARN);
+        assert_eq!(severity(0, "FATAL", "a client is fenced"), Level::ERROR);
+    }
 }

@@ -43,7 +43,7 @@ impl Restores {
                 bar.set_style(style);
             }
             bar.set_prefix(match &place {
-                Place::Task { stage, partition } => format!("restoring {stage}-{partition}"),
+                Place::Task { stage, partition } => format!("restoring {stage}/{partition}"),
                 Place::Table(topic) => format!("reading table {topic}"),
             });
             bar

@@ -3,13 +3,14 @@
 //! Methods block and are called from threads of their own, never from async code, unless they say otherwise.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 
-/// What may be done about an error (SPEC 6.2).
+/// What may be done about an error (S6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// The same call again.
@@ -45,11 +46,26 @@ pub(crate) struct BrokerError {
     pub(crate) size: Option<usize>,
 }
 
+impl BrokerError {
+    /// A topic is not known to the broker: it is deleted, or it is new and not every broker knows it yet.
+    pub(crate) fn is_unknown_topic(&self) -> bool {
+        ["UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"]
+            .contains(&self.code.as_str())
+    }
+}
+
 /// A topic's partition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TopicPartition {
     pub(crate) topic: Arc<str>,
     pub(crate) partition: i32,
+}
+
+/// `words/3`, as all messages write it; a place in it is `words/3 offset 17`.
+impl fmt::Display for TopicPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.topic, self.partition)
+    }
 }
 
 /// An input position to commit, with the stamp as metadata.
@@ -70,7 +86,7 @@ pub(crate) struct Committed {
     pub(crate) metadata: String,
 }
 
-/// What is known of a producer's requests that were sent and never answered (SPEC 3.7).
+/// What is known of a producer's requests that were sent and never answered (S3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unanswered {
     /// TxnOffsetCommit or EndTxn requests sent and lost, ever, on this producer.
@@ -135,6 +151,8 @@ pub(crate) enum GroupEvent {
     Revoked,
     /// The session expired: what was assigned is gone at once.
     Lost,
+    /// A topic of the subscription is not known to the broker. It may be for a moment only.
+    UnknownTopic,
     /// The member can't go on: the client is fatal, or (kind `FencedInstance`) its id was taken.
     Failed(BrokerError),
 }
@@ -148,6 +166,8 @@ pub(crate) trait Group: Send + Sync {
         partitions: &[TopicPartition],
         limit: Duration,
     ) -> Result<Vec<Committed>, BrokerError>;
+    /// What all members of the group subscribe to, this one included, by who they are.
+    fn subscriptions(&self, limit: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError>;
     /// Opaque: the adapter's own producer reads the metadata from it.
     fn as_any(&self) -> &dyn std::any::Any;
     /// Leaves the group (a static member too, unless `stay`) and stops polling; at most `limit` long.

@@ -2,6 +2,7 @@
 //! reverse one.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
@@ -9,10 +10,12 @@ use tokio::runtime::{Builder, Runtime};
 use super::Tree;
 use crate::glue::{AnyResource, Env, Given, Need, ResourceEntry, StageInfo, Unmade};
 use crate::runtime::chain;
-use crate::startup::Problem;
+use crate::startup::{INTERRUPTED, Problem};
 
 /// A resource that has not closed after this is left.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two looks whether a stop was asked for meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 /// One that is not made after this says so.
 const SLOW: Duration = Duration::from_secs(10);
 
@@ -133,16 +136,23 @@ impl Pool {
             let given = Given { settings: &settings, env: &env };
             resource.make(&given).await
         });
+        let mut said = Instant::now();
         let made = self.runtime.block_on(async {
             loop {
-                match tokio::time::timeout(SLOW, &mut making).await {
+                match tokio::time::timeout(LOOK, &mut making).await {
                     Ok(made) => break made,
-                    Err(_) => {
+                    Err(_) if INTERRUPTED.load(SeqCst) => {
+                        making.abort();
+                        break Ok(Err(Unmade::Failed("a stop was asked for".into())));
+                    }
+                    Err(_) if said.elapsed() >= SLOW => {
+                        said = Instant::now();
                         tracing::warn!(
                             resource = resource.info().name,
                             "is still being made, and nothing starts before"
                         );
                     }
+                    Err(_) => {}
                 }
             }
         });

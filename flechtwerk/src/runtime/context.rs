@@ -70,7 +70,8 @@ impl StageContext {
         self.names.leases.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
-    /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled.
+    /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled. The checks of
+    /// the start have seen every topic, so one that a broker does not know may be known to it in a moment.
     pub(crate) fn retry<T>(
         &self,
         what: &str,
@@ -102,9 +103,8 @@ pub(crate) fn repeat<T>(
         )
         .sleep(std::thread::sleep)
         .when(|error: &BrokerError| {
-            matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
-                && !cancel.is_cancelled()
-                && Instant::now() < until
+            let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
+            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
         })
         .notify(|error, _| {
             tracing::debug!(%error, "{who}: asking again: {what}");
@@ -118,7 +118,7 @@ pub(crate) fn repeat<T>(
     match result {
         Ok(value) => Ok(Some(value)),
         Err(_) if cancel.is_cancelled() => Ok(None),
-        Err(error) => Err(Failure::new(format!("{who}: can't {what}: {error}"))),
+        Err(error) => Err(Failure::broker_of(who, what, &error)),
     }
 }
 

@@ -10,6 +10,7 @@ mod control;
 mod error;
 mod lag;
 mod messages;
+mod patience;
 mod polls;
 mod reading;
 mod restore;
@@ -24,6 +25,9 @@ mod transaction;
 mod watchdog;
 mod whole;
 mod worker;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use context::{Changelog, Limits};
 pub(crate) use error::{RunError, chain};

@@ -39,7 +39,9 @@ pub(super) fn restore(
         Unrestored::Failed(Failure::new(format!("stage {}: has no changelog reader", context.info.name)))
     })?;
     let low = context
-        .retry("read the changelog's beginning", cancel, || reader.watermarks(at, Duration::from_secs(5)))
+        .retry(&format!("read the beginning of changelog {at}"), cancel, || {
+            reader.watermarks(at, Duration::from_secs(5))
+        })
         .map_err(Unrestored::Failed)?
         .ok_or(Unrestored::Cancelled)?
         .low;
@@ -48,7 +50,8 @@ pub(super) fn restore(
         let progress = context.progress.begin(context.info.name, at.partition, (end - low).max(0) as u64);
         let parker = Parker::new();
         // The queue of an earlier task of this partition may still be closing.
-        let opened = context.retry("read the changelog", cancel, || reader.open(at, 0, low, parker.wake()));
+        let opened =
+            context.retry(&format!("read changelog {at}"), cancel, || reader.open(at, 0, low, parker.wake()));
         let mut queue = opened.map_err(Unrestored::Failed)?.ok_or(Unrestored::Cancelled)?;
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut changes: Vec<ChangelogRecord> = Vec::with_capacity(CHUNK_RECORDS);
@@ -60,7 +63,7 @@ pub(super) fn restore(
             let taken = queue.take(CHUNK_RECORDS, CHUNK_BYTES, &mut records).map_err(|error| {
                 Unrestored::Failed(Failure::broker(
                     context.info.name,
-                    &format!("read the changelog {}/{}", at.topic, at.partition),
+                    &format!("read changelog {at}"),
                     &error,
                 ))
             })?;
@@ -97,12 +100,7 @@ fn change(
     at: &TopicPartition,
     record: RawRecord,
 ) -> Result<ChangelogRecord, Failure> {
-    let place = || {
-        format!(
-            "stage {}: the changelog {}/{} at offset {}",
-            context.info.name, at.topic, at.partition, record.offset
-        )
-    };
+    let place = || format!("stage {}: the changelog at {at} offset {}", context.info.name, record.offset);
     let key = record.key.clone().ok_or_else(|| {
         Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place()))
     })?;

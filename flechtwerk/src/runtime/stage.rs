@@ -12,12 +12,16 @@ use super::context::StageContext;
 use super::control::Control;
 use super::error::Failure;
 use super::{task, token};
+use crate::naming::StageNames;
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
+use crate::settings::duration_text;
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
 const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
+/// How long the cluster is asked who else is in the group, or whether a topic is there.
+const DESCRIBE_LIMIT: Duration = Duration::from_secs(5);
 /// After a lost session the next assignment is waited for at least this long, however short `broker_timeout` is: the
 /// group may have to wait for a member that died.
 const LEAST_REJOIN_LIMIT: Duration = Duration::from_secs(20);
@@ -81,6 +85,8 @@ pub(super) struct StageInstance {
     pending: bool,
     /// Since when the session is lost and no assignment has come.
     lost: Option<Instant>,
+    /// Since when an input may have been gone.
+    unknown: Option<Instant>,
     stopping: bool,
 }
 
@@ -102,6 +108,7 @@ impl StageInstance {
             running: BTreeSet::new(),
             pending: false,
             lost: None,
+            unknown: None,
             stopping: false,
         }
     }
@@ -128,6 +135,10 @@ impl StageInstance {
                 self.incomplete.clear();
                 self.tell_all(Control::Lost);
                 self.tasks.values_mut().for_each(|task| task.ending = true);
+            }
+            GroupEvent::UnknownTopic => {
+                tracing::debug!(stage, "an input is not known to the broker");
+                self.unknown.get_or_insert_with(Instant::now);
             }
             GroupEvent::Failed(error) if error.kind == ErrorKind::FencedInstance => {
                 return Err(instance_fenced(&self.context, &error));
@@ -244,7 +255,8 @@ impl StageInstance {
     }
 
     /// Looks for what only time tells.
-    pub(super) fn tick(&self) -> Result<(), Failure> {
+    pub(super) fn tick(&mut self) -> Result<(), Failure> {
+        self.check_inputs()?;
         let stage = self.context.info.name;
         if let Some((partition, place)) = self.context.watchdog.overdue(self.context.limits.max_batch_time) {
             let what = if self.context.info.extractor.is_some() { "token" } else { "partition" };
@@ -266,14 +278,35 @@ impl StageInstance {
         if let Some((number, _)) =
             self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT)
         {
-            let inputs: Vec<&str> = self.context.names.leases.iter().map(|topic| &**topic).collect();
-            return Err(Failure::new(format!(
-                "stage {stage}: partition {number} is not assigned for every input since a minute. This instance \
-                 subscribes to {}; another member of group {} subscribes to other topics. Stop the instances with \
-                 the other subscription",
-                inputs.join(", "),
-                self.context.names.application_id
-            )));
+            let members = self.context.group.subscriptions(DESCRIBE_LIMIT);
+            return Err(two_subscriptions(&self.context.names, *number, &members.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// An input that the broker does not know for `broker_timeout` was deleted: without it the stage has nothing to do, and
+    /// would look as if it were well.
+    fn check_inputs(&mut self) -> Result<(), Failure> {
+        let limit = self.context.limits.broker_timeout;
+        if self.unknown.is_none_or(|since| since.elapsed() < limit) {
+            return Ok(());
+        }
+        // Nobody says when a topic is known again, so it is asked for.
+        self.unknown = None;
+        for topic in &self.context.names.leases {
+            match self.context.inputs.topic_id(topic, DESCRIBE_LIMIT) {
+                Ok(_) => {}
+                Err(error) if error.is_unknown_topic() => {
+                    return Err(Failure::new(format!(
+                        "stage {}: input topic {topic} has not been there for --broker-timeout ({}); it was there when this \
+                         process started, so somebody has deleted it; `check` says what to do",
+                        self.context.info.name,
+                        duration_text(limit)
+                    )));
+                }
+                // Whether it is there is not known: another time.
+                Err(_) => self.unknown = Some(Instant::now()),
+            }
         }
         Ok(())
     }
@@ -295,6 +328,34 @@ impl StageInstance {
     }
 }
 
+/// S2.1e: names both subscriptions, as far as the group tells them.
+fn two_subscriptions(names: &StageNames, number: i32, members: &[(String, Vec<String>)]) -> Failure {
+    let mut ours: Vec<&str> = names.leases.iter().map(|topic| &**topic).collect();
+    ours.sort_unstable();
+    let others: Vec<String> = members
+        .iter()
+        .filter(|(_, topics)| *topics != ours)
+        .map(|(member, topics)| format!("{member} subscribes to {}", topics.join(", ")))
+        .collect();
+    let group = &names.application_id;
+    let (others, mend) = match others.is_empty() {
+        true => (
+            "another member subscribes to other topics".to_owned(),
+            format!(
+                "; kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --group {group} --members --verbose \
+                 shows the members"
+            ),
+        ),
+        false => (others.join("; "), String::new()),
+    };
+    Failure::new(format!(
+        "stage {}: partition {number} is not assigned for every input since a minute. This instance subscribes to {}; in \
+         the same group {group} {others}. Stop the instances with the other subscription{mend}",
+        names.stage,
+        ours.join(", ")
+    ))
+}
+
 /// S5.2: no redo, no new fence.
 pub(super) fn instance_fenced(context: &StageContext, error: &BrokerError) -> Failure {
     let id = context.instance_id.as_deref().unwrap_or_default();
@@ -303,4 +364,31 @@ pub(super) fn instance_fenced(context: &StageContext, error: &BrokerError) -> Fa
          instance an id of its own",
         context.info.name
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_subscriptions_are_named() {
+        let names = StageNames {
+            stage: "join",
+            application_id: "x-demo-join".into(),
+            inputs: vec!["words".into(), "profiles".into()],
+            leases: vec!["words".into(), "profiles".into()],
+            outputs: Vec::new(),
+            tables: Vec::new(),
+            changelog: None,
+        };
+        let member = |name: &str, topics: &[&str]| {
+            (name.to_owned(), topics.iter().map(|topic| (*topic).to_owned()).collect::<Vec<_>>())
+        };
+        let members =
+            [member("demo at /10.0.0.1", &["profiles", "words"]), member("old at /10.0.0.2", &["words"])];
+        let text = two_subscriptions(&names, 1, &members).message;
+        assert!(text.contains("This instance subscribes to profiles, words; in the same group x-demo-join old at /10.0.0.2 subscribes to words."), "{text}");
+        let text = two_subscriptions(&names, 1, &[]).message;
+        assert!(text.contains("--describe --group x-demo-join --members --verbose"), "{text}");
+    }
 }

@@ -20,13 +20,19 @@ use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Clients, ReaderKind, StoreFactory};
 use crate::resource::Pool;
+use crate::settings::duration_text;
 
 /// How often the supervisor looks for what only time tells.
 const TICK: Duration = Duration::from_millis(200);
 /// After a failure, commits in flight are awaited this long (S6.1).
 const FAILURE_LIMIT: Duration = Duration::from_secs(10);
+/// Tasks whose time is up, or which are to end at once, have this long to let go.
+const LET_GO_LIMIT: Duration = Duration::from_secs(1);
 /// Time to leave a group once its tasks have ended.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+/// Time to close the clients once the groups are left. These three limits are what a stop may take beyond
+/// `shutdown_timeout`: 10 seconds (S11.4).
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 /// One stage to run, with what the startup checks have found.
 pub(crate) struct StagePlan {
@@ -68,21 +74,42 @@ pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Resu
     let (sender, notices) = channel();
     started(Stopper(sender.clone()));
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
-    let (mut tables, mut stages) = (Tables::default(), Vec::new());
-    let result = work(plan, &pool, &sender, &notices, &mut tables, &mut stages);
-    let (clean, limit) = match result {
-        Ok(()) => (true, shutdown_timeout),
-        Err(_) => (false, FAILURE_LIMIT),
+    let (mut tables, mut stages, mut lag) = (Tables::default(), Vec::new(), None);
+    let result = work(plan, &pool, &sender, &notices, &mut tables, &mut stages, &mut lag);
+    let ended = match result {
+        Ok(()) => {
+            let until = Instant::now() + shutdown_timeout;
+            end(&mut stages, &notices, Some(shutdown_timeout), until).map_err(|unclean| {
+                // What fails in the middle of a clean stop is a failure like any other, but for the time there is.
+                let now = Instant::now();
+                let most = until.max(now + LET_GO_LIMIT).min(now + FAILURE_LIMIT);
+                let until = if unclean.at_once { now + LET_GO_LIMIT } else { most };
+                let _ = end(&mut stages, &notices, None, until);
+                unclean.failure
+            })
+        }
+        Err(failure) => {
+            let _ = end(&mut stages, &notices, None, Instant::now() + FAILURE_LIMIT);
+            Err(failure)
+        }
     };
-    let ended = end(&mut stages, &notices, clean, limit);
-    if clean && ended.is_err() {
-        // What fails in the middle of a clean stop is a failure like any other.
-        let _ = end(&mut stages, &notices, false, FAILURE_LIMIT);
-    }
-    leave(&stages, stay && clean && ended.is_ok());
+    leave(&stages, stay && ended.is_ok());
     tables.stop();
     pool.close();
-    result.and(ended).map_err(|failure| RunError(failure.message))
+    close(stages, lag);
+    ended.map_err(|failure| RunError(failure.message))
+}
+
+/// Closes all clients. One that takes too long is left behind: the process ends, and nothing is lost by that.
+fn close(stages: Vec<StageInstance>, lag: Option<lag::Observer>) {
+    let (closed, wait) = channel();
+    std::thread::spawn(move || {
+        drop((stages, lag));
+        let _ = closed.send(());
+    });
+    if wait.recv_timeout(CLOSE_LIMIT).is_err() {
+        tracing::warn!("the Kafka clients have not closed in time and are left behind");
+    }
 }
 
 /// From the tables to the end.
@@ -93,6 +120,7 @@ fn work(
     notices: &Receiver<Notice>,
     tables: &mut Tables,
     stages: &mut Vec<StageInstance>,
+    lag: &mut Option<lag::Observer>,
 ) -> Result<(), Failure> {
     tables.start(&plan, sender)?;
     if !tables_are_read(tables, notices)? {
@@ -101,7 +129,7 @@ fn work(
     // Before any group is joined: a token that starts finds all its configs (S10.5).
     let Some(loaded) = configs::load(&plan, sender, notices)? else { return Ok(()) };
     start_stages(plan, pool, sender, tables, loaded, stages)?;
-    let _lag = lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect());
+    *lag = Some(lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect()));
     supervise(stages, notices)
 }
 
@@ -206,40 +234,59 @@ fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        for stage in stages.iter() {
+        for stage in stages.iter_mut() {
             stage.tick()?;
         }
     }
 }
 
-/// Ends all tasks: their groups are still polled, so that a rebalance on the way is answered.
+/// Why a clean stop is none.
+struct Unclean {
+    failure: Failure,
+    /// A second signal: nothing is waited for any more.
+    at_once: bool,
+}
+
+impl From<Failure> for Unclean {
+    fn from(failure: Failure) -> Unclean {
+        Unclean { failure, at_once: false }
+    }
+}
+
+/// Ends all tasks: their groups are still polled, so that a rebalance on the way is answered. A clean end names the
+/// setting that limits it.
 fn end(
     stages: &mut [StageInstance],
     notices: &Receiver<Notice>,
-    clean: bool,
-    limit: Duration,
-) -> Result<(), Failure> {
-    stages.iter_mut().for_each(|stage| stage.stop(clean));
-    let until = Instant::now() + limit;
+    clean: Option<Duration>,
+    until: Instant,
+) -> Result<(), Unclean> {
+    stages.iter_mut().for_each(|stage| stage.stop(clean.is_some()));
     while !stages.iter().all(StageInstance::is_stopped) {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return match clean {
-                true => Err(Failure::new(format!(
+                Some(limit) => Err(Failure::new(format!(
                     "the tasks have not ended within --shutdown-timeout ({}): what was in flight is taken up again \
                      at the next start",
-                    humantime::format_duration(limit)
-                ))),
-                false => Ok(()),
+                    duration_text(limit)
+                ))
+                .into()),
+                None => Ok(()),
             };
         }
         match notices.recv_timeout(left.min(TICK)) {
             Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
             Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
             Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
-            Ok(Notice::Failed(failure)) if clean => return Err(failure),
+            Ok(Notice::Failed(failure)) if clean.is_some() => return Err(failure.into()),
             Ok(Notice::Failed(failure)) => tracing::error!("{}", failure.message),
-            Ok(Notice::Stop) => return Err(Failure::new("stopped at once by a second signal")),
+            Ok(Notice::Stop) => {
+                return Err(Unclean {
+                    failure: Failure::new("stopped at once by a second signal"),
+                    at_once: true,
+                });
+            }
             Err(_) => {}
         }
     }

@@ -259,7 +259,8 @@ impl Filling {
         for partition in partitions {
             records.clear();
             let taken = partition.queue.take(CHUNK_RECORDS, CHUNK_BYTES, records).map_err(|error| {
-                Failure::new(format!("{self}: can't read partition {}: {error}", partition.at.partition))
+                let what = format!("read partition {}", partition.at.partition);
+                Failure::broker_of(&self.to_string(), &what, &error)
             })?;
             for record in records.iter() {
                 partition.position = partition.position.max(record.offset + 1);
@@ -296,7 +297,7 @@ impl Filling {
 
     /// A record that the table can't take stops the process (S9.2).
     fn refused(&self, partition: i32, offset: i64, (kind, error): Trouble) -> Failure {
-        let place = format!("{}/{partition} at offset {offset}", self.topic);
+        let place = format!("{}/{partition} offset {offset}", self.topic);
         let error = chain(&*error);
         let what = match kind {
             FailureKind::Decode(part) => {

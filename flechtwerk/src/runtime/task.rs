@@ -168,8 +168,10 @@ impl Task {
             }
             self.overlay.applied();
         }
+        // A live machine has other committed positions only after one of these: it became live, or a commit was applied.
+        let moved = matches!(event, Event::Applied { .. } | Event::Ranges(_));
         self.step(event);
-        if self.machine.is_live() {
+        if moved && self.machine.is_live() {
             let committed = self.machine.committed().into_iter().flatten().collect();
             self.context.positions.set(self.partition, committed);
         }

@@ -10,6 +10,7 @@ use super::error::Failure;
 use crate::format::ChangelogRecord;
 use crate::glue::{OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
+use crate::settings::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
@@ -28,19 +29,26 @@ pub(super) struct Transaction<'a> {
     pub(super) page: Option<&'a str>,
 }
 
-/// Sends it and says what became of it; an error stops the process.
+/// Sends it and says what became of it; an error stops the process. `unknown`: since when a topic has not been known.
 pub(super) fn send(
     context: &StageContext,
     producer: &mut dyn Producer,
     transaction: &Transaction<'_>,
     cancel: &Cancel,
+    unknown: &mut Option<Instant>,
 ) -> Result<Outcome, Failure> {
     let before = producer.unanswered();
     let Err(error) = attempt(context, producer, transaction, cancel) else {
+        *unknown = None;
         return Ok(Outcome::Committed { suspect: is_suspect(before, producer.unanswered(), false) });
     };
     let end_txn_sent = producer.unanswered().sent_end_txn > before.sent_end_txn;
+    // The checks of the start have seen every topic, so one that a broker does not know may be known to it in a moment.
+    let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(Instant::now));
     match error.kind {
+        ErrorKind::Hopeless if since.is_some_and(|since| since.elapsed() < context.limits.broker_timeout) => {
+            Ok(abort(producer, &error, before, end_txn_sent))
+        }
         ErrorKind::Hopeless => {
             let _ = producer.abort(ABORT_LIMIT);
             Err(explain(context, transaction, &error))
@@ -160,6 +168,11 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
         return page_refused(context, page, output, size, error);
     }
     Failure::new(match output {
+        _ if error.is_unknown_topic() => format!(
+            "stage {stage}: a transaction writes to a topic that is not there, for longer than --broker-timeout ({}): \
+             {error}; it was there when this process started, so somebody has deleted it; `check` says what to do",
+            duration_text(context.limits.broker_timeout)
+        ),
         Some(output) => {
             let topic = &context.names.outputs[usize::from(output.topic)];
             let input = &context.names.inputs[usize::from(output.cause.input)];
@@ -175,7 +188,7 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
                 .input_partitions(transaction.partition)
                 .iter()
                 .zip(transaction.positions)
-                .map(|(at, offset)| format!("{}/{} before offset {offset}", at.topic, at.partition))
+                .map(|(at, offset)| format!("{at} before offset {offset}"))
                 .collect();
             format!(
                 "stage {stage}: the broker refused a transaction (a changelog record{size} or the input \

@@ -11,6 +11,7 @@ use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
 use super::messages;
+use super::patience::Patience;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
@@ -21,6 +22,8 @@ use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 const SERVE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time limit of one question to the cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
+/// A fence that takes no longer is nothing to speak of: the coordinator is just made, moves, or still ends a transaction.
+const FENCE_QUIET: Duration = Duration::from_secs(10);
 /// Pause before a batch is sent again that was refused because the group moved on.
 const REDO_PAUSE: Duration = Duration::from_millis(20);
 
@@ -72,7 +75,8 @@ impl Worker {
             reports,
             producer: None,
             store: None,
-            overran: 0,
+            patience: Patience::default(),
+            unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
         std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
@@ -93,8 +97,10 @@ struct Thread {
     reports: UnboundedSender<Report>,
     producer: Option<Box<dyn Producer>>,
     store: Option<Arc<dyn Store>>,
-    /// Transactions in a row that the broker ended because they took too long.
-    overran: u32,
+    /// How often in a row transactions took too long.
+    patience: Patience,
+    /// Since when every transaction has met a topic that a broker does not know.
+    unknown: Option<Instant>,
 }
 
 impl Thread {
@@ -180,6 +186,7 @@ impl Thread {
         let warm_up = &context.names.leases[0];
         let until = Instant::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
+        let mut quiet_until = Instant::now() + FENCE_QUIET;
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(());
@@ -204,6 +211,14 @@ impl Thread {
                             partition = self.partition,
                             "fencing again: {error}"
                         );
+                        if Instant::now() >= quiet_until {
+                            quiet_until = Instant::now() + FENCE_QUIET;
+                            tracing::warn!(
+                                stage = context.info.name,
+                                partition = self.partition,
+                                "the previous owner can't be fenced yet, trying on: {error}"
+                            );
+                        }
                         limit = (limit * 2).min(Duration::from_secs(5));
                         std::thread::sleep(Duration::from_millis(10));
                     }
@@ -239,8 +254,9 @@ impl Thread {
         let mut said = Instant::now();
         let mut waiting = false;
         loop {
-            let answer = context
-                .retry("read the changelog's end", &self.cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+            let answer = context.retry(&format!("read the end of changelog {at}"), &self.cancel, || {
+                reader.watermarks(&at, ASK_LIMIT)
+            })?;
             let Some(marks) = answer else { return Ok(()) };
             if marks.stable >= marks.high {
                 names::changelog_blocked(context.info.name, self.partition).set(0.0);
@@ -256,8 +272,8 @@ impl Thread {
                     stage = context.info.name,
                     topic = %at.topic,
                     partition = self.partition,
-                    "an open transaction of another producer holds the changelog back at offset {} of {}: waiting \
-                     until it is committed, aborted or timed out{}",
+                    "an open transaction of another producer holds the changelog back at {at} offset {}, before \
+                     its end {}: waiting until it is committed, aborted or timed out{}",
                     marks.stable,
                     marks.high,
                     messages::HANGING
@@ -279,9 +295,10 @@ impl Thread {
         let (Some(changelog), Some(reader)) = (&context.changelog, &context.changelogs) else {
             return Ok(());
         };
-        let found = context.retry("read the changelog's id", &self.cancel, || {
-            reader.topic_id(&changelog.topic, ASK_LIMIT)
-        })?;
+        let found =
+            context.retry(&format!("read the id of changelog {}", changelog.topic), &self.cancel, || {
+                reader.topic_id(&changelog.topic, ASK_LIMIT)
+            })?;
         match found {
             Some(id) if id != changelog.id => {
                 let why = Stop::OtherChangelog { named: changelog.id.clone() };
@@ -350,9 +367,10 @@ impl Thread {
         }
         let mut ranges = Vec::with_capacity(self.inputs.len());
         for at in &self.inputs {
-            let answer = self.context.retry("read the offsets of the inputs", &self.cancel, || {
-                self.context.inputs.watermarks(at, ASK_LIMIT)
-            })?;
+            let answer =
+                self.context.retry(&format!("read the offsets of input {at}"), &self.cancel, || {
+                    self.context.inputs.watermarks(at, ASK_LIMIT)
+                })?;
             let Some(marks) = answer else { return Ok(()) };
             ranges.push(InputRange { low: marks.low, stable: marks.stable, high: marks.high });
         }
@@ -385,11 +403,14 @@ impl Thread {
             page: batch.page.as_deref(),
         };
         let began = Instant::now();
-        let outcome = transaction::send(&self.context, &mut **producer, &transaction, &self.cancel)?;
-        self.check_duration(&outcome, began.elapsed(), batch.records, batch.page.as_deref())?;
+        let outcome =
+            transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
+        let took = began.elapsed();
+        self.patience.check_duration(&self.context, &outcome, took, &batch)?;
+        self.patience.check_lateness(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {
-                names::commit_seconds(stage, partition).record(began.elapsed().as_secs_f64());
+                names::commit_seconds(stage, partition).record(took.as_secs_f64());
                 names::commits(stage, partition).increment(1);
                 if *suspect {
                     names::suspects(stage, partition).increment(1);
@@ -418,41 +439,6 @@ impl Thread {
         }
         self.report(Event::Sent { id: batch.id, outcome });
         Ok(())
-    }
-
-    /// A full batch must fit into the transaction time-out, or it would be sent and refused for ever (S6.2). One
-    /// that took too long may have been stopped with its process; two in a row were not.
-    fn check_duration(
-        &mut self,
-        outcome: &Outcome,
-        took: Duration,
-        records: usize,
-        page: Option<&str>,
-    ) -> Result<(), Failure> {
-        let limits = self.context.limits;
-        let fenced =
-            matches!(outcome, Outcome::Dead { fenced: true, .. } | Outcome::Unknown { fenced: true, .. });
-        self.overran = if fenced && took >= limits.transaction_timeout { self.overran + 1 } else { 0 };
-        if self.overran < 2 {
-            return Ok(());
-        }
-        let took = humantime::format_duration(Duration::from_millis(took.as_millis() as u64));
-        if let Some(page) = page {
-            return Err(Failure::new(format!(
-                "stage {}: the transaction of a page of {page} took {took}, longer than transaction_timeout ({}), and so \
-                 the broker ended it; raise --transaction-timeout, or fetch less in one page",
-                self.context.info.name,
-                humantime::format_duration(limits.transaction_timeout),
-            )));
-        }
-        Err(Failure::new(format!(
-            "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \
-             the broker ended it; raise --transaction-timeout, or lower --max-poll-records ({})",
-            self.context.info.name,
-            took,
-            humantime::format_duration(limits.transaction_timeout),
-            limits.max_poll_records
-        )))
     }
 
     /// The local store is written only now that the commit is known to have succeeded (S3.4).

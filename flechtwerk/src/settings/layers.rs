@@ -13,9 +13,10 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
-use super::keys::{self, KEYS, PREFIX, nearest};
+use super::keys::{self, KEYS, PREFIX};
 use super::resources::Resources;
 use super::values::text;
+use crate::nearest::nearest;
 use crate::resource::Tree;
 use crate::startup::Problem;
 
@@ -266,7 +267,13 @@ fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
     for pair in listed {
         match pair.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
-                dict.insert(name.trim().to_owned(), Value::from(value.trim()));
+                let (name, value) = (name.trim(), value.trim());
+                match dict.get(name).and_then(text) {
+                    Some(other) if other != value => {
+                        problems.push(twice(key, name, [&other, value], layer.source.place(key)));
+                    }
+                    _ => drop(dict.insert(name.to_owned(), Value::from(value))),
+                }
             }
             // The text is not shown: it may be a secret that lost its name.
             _ => problems.push(Problem {
@@ -281,4 +288,22 @@ fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
         }
     }
     layer.dict.insert(key.to_owned(), dict.into());
+}
+
+/// One place that says two things about one name.
+fn twice(key: &str, name: &str, values: [&str; 2], place: String) -> Problem {
+    let [first, second] = values;
+    let why = "it can't be told which one is meant".to_owned();
+    match key {
+        "topic" => Problem {
+            what: format!("`{name}` is mapped twice: to `{first}` and to `{second}`"),
+            place,
+            why,
+            mend: format!("keep one: --topic {name}={first} or --topic {name}={second}"),
+        },
+        // The values are not shown: they may be secrets.
+        _ => {
+            Problem { what: format!("`{name}` is set twice"), place, why, mend: "keep one of the two".into() }
+        }
+    }
 }

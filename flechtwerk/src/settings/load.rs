@@ -8,7 +8,7 @@ use figment::Figment;
 use figment::value::Value;
 
 use super::layers::{Layer, Layers, layers};
-use super::values::{Address, Bytes, LogFilter, Setting, text};
+use super::values::{Address, Bytes, LogFilter, Namespace, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
 use crate::startup::Problem;
@@ -16,26 +16,33 @@ use crate::startup::Problem;
 /// What was read, and what is worth saying about it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
+    /// What could not be read has its default here.
     pub(crate) settings: Settings,
     /// Nothing wrong, but likely not meant.
     pub(crate) warnings: Vec<String>,
+    /// Everything that names are made of was read.
+    pub(crate) names_known: bool,
+    /// Somebody said where state is kept.
+    pub(crate) store_given: bool,
 }
 
-/// Reads, checks and completes the settings.
-pub(crate) fn load(given: &Given) -> Result<Loaded, Vec<Problem>> {
+/// Reads, checks and completes the settings; with everything that is wrong with them.
+pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let Layers { layers, resources } = layers(given, &mut problems, &mut warnings);
     let figment = layers.iter().fold(Figment::new(), Figment::merge);
-    let mut reader = Reader { figment, layers, problems };
+    let mut reader = Reader { names_known: problems.is_empty(), figment, layers, problems };
     let settings = Settings { resources, ..reader.settings() };
     validate::check(&settings, &reader.given(), &mut reader.problems);
-    if reader.problems.is_empty() { Ok(Loaded { settings, warnings }) } else { Err(reader.problems) }
+    let store_given = reader.source("store") != Source::Default;
+    (Loaded { settings, warnings, names_known: reader.names_known, store_given }, reader.problems)
 }
 
 struct Reader {
     figment: Figment,
     layers: Vec<Layer>,
     problems: Vec<Problem>,
+    names_known: bool,
 }
 
 impl Reader {
@@ -48,14 +55,20 @@ impl Reader {
             (None, tls) if *tls != Tls::default() => SecurityProtocol::Tls,
             _ => SecurityProtocol::Plaintext,
         };
+        let before = self.problems.len();
+        let stage = self.get("stage", default.stage);
+        let namespace =
+            self.find::<Namespace>("namespace").map_or(default.namespace, |namespace| namespace.0);
+        let topic = self.pairs("topic").into_iter().map(|(name, (value, _))| (name, value)).collect();
+        self.names_known &= self.problems.len() == before;
         Settings {
             bootstrap_servers: self.get("bootstrap_servers", default.bootstrap_servers),
             security_protocol: self.get("security_protocol", inferred),
             sasl,
             tls,
-            stage: self.get("stage", default.stage),
-            namespace: self.get("namespace", default.namespace),
-            topic: self.pairs("topic").into_iter().map(|(name, (value, _))| (name, value)).collect(),
+            stage,
+            namespace,
+            topic,
             create_outputs: self.get("create_outputs", default.create_outputs),
             instance_id: self.find("instance_id"),
             stay_in_group: self.get("stay_in_group", default.stay_in_group),

@@ -1,8 +1,8 @@
 //! What can be set about a run, and where it comes from.
 //!
 //! Flags win over environment variables, these over the file, the file over the defaults (S11.2). Everything is read
-//! once, at the start, and every mistake is reported, not only the first: [`load()`] gives either [`Settings`] that
-//! are consistent or all problems. Nothing here reads the process's environment or arguments; the binary hands
+//! once, at the start, and every mistake is reported, not only the first: [`read()`] gives [`Settings`] that
+//! are consistent, or all problems. Nothing here reads the process's environment or arguments; the binary hands
 //! them in.
 
 mod keys;
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use crate::resource::Tree;
 
+pub(crate) use keys::flag;
 #[cfg(test)]
 pub(crate) use keys::flag_names;
-pub(crate) use keys::nearest;
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
-pub(crate) use load::load;
+pub(crate) use load::read;
 pub(crate) use values::{Secret, bytes_text, duration_text};
 
 /// Everything that can be set, with its default.
@@ -76,7 +76,7 @@ pub(crate) struct Settings {
     pub(crate) heartbeat_interval: Duration,
     /// The cluster aborts a transaction that is open for so long. Default 15 s.
     pub(crate) transaction_timeout: Duration,
-    /// Longest time for a clean stop. Default 30 s.
+    /// Longest time for the tasks at a clean stop. Default 30 s.
     pub(crate) shutdown_timeout: Duration,
     /// Where `/metrics`, `/live` and `/ready` are served, `host:port`. Default: nowhere.
     pub(crate) metrics_listen: Option<String>,

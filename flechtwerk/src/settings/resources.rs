@@ -7,9 +7,9 @@ use std::path::Path;
 
 use figment::value::{Num, Value};
 
-use super::keys::nearest;
 use super::values::text;
 use crate::naming::list;
+use crate::nearest::nearest;
 use crate::resource::Tree;
 use crate::startup::Problem;
 
@@ -122,7 +122,12 @@ fn tree(value: Value) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Given, load};
+    use crate::settings::{Given, read};
+
+    fn load(given: &Given) -> Result<crate::settings::load::Loaded, Vec<Problem>> {
+        let (loaded, problems) = read(given);
+        if problems.is_empty() { Ok(loaded) } else { Err(problems) }
+    }
 
     fn given(file: &str, environment: &[(&str, &str)]) -> (tempfile::TempDir, Given) {
         let dir = tempfile::tempdir().unwrap();

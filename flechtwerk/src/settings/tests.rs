@@ -18,6 +18,12 @@ fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
+/// The settings, or all that is wrong with them.
+fn load(given: &Given) -> Result<load::Loaded, Vec<Problem>> {
+    let (loaded, problems) = read(given);
+    if problems.is_empty() { Ok(loaded) } else { Err(problems) }
+}
+
 /// A settings file that lives as long as the answer.
 fn file(content: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -323,4 +329,35 @@ fn names_of_flags_and_variables_follow_from_the_setting() {
     assert_eq!(flag("max_batch_bytes"), "--max-batch-bytes");
     assert_eq!(flag("kafka"), "-X");
     assert_eq!(variable("max_batch_bytes"), "FLECHTWERK_MAX_BATCH_BYTES");
+}
+
+#[test]
+fn a_namespace_that_is_blank_or_no_part_of_a_topic_name_says_what_it_may_be() {
+    for namespace in ["", " ", "a b", "n/"] {
+        let flags = flags(&[("namespace", namespace.into())]);
+        let problem = one_problem(load(&Given { flags, ..Given::default() }));
+        assert_eq!(problem.place, "flag --namespace");
+        assert!(problem.mend.ends_with("such as test-, or leave it out for none"), "{problem}");
+    }
+    for namespace in ["test-", ".", "..", "a.b_C-9"] {
+        let flags = flags(&[("namespace", namespace.into())]);
+        assert_eq!(load(&Given { flags, ..Given::default() }).unwrap().settings.namespace, namespace);
+    }
+}
+
+#[test]
+fn one_place_that_maps_a_topic_twice_is_refused_naming_both() {
+    let twice = Value::from(vec!["words=a", "words=b"]);
+    let problem = one_problem(load(&Given { flags: flags(&[("topic", twice)]), ..Given::default() }));
+    assert_eq!(problem.what, "`words` is mapped twice: to `a` and to `b`");
+    assert_eq!(problem.place, "flag --topic");
+    let problem = one_problem(from_environment(&[("FLECHTWERK_TOPIC", "words=a,words=b")]));
+    assert_eq!(problem.place, "environment variable FLECHTWERK_TOPIC");
+    let same = Value::from(vec!["words=a", "words=a"]);
+    let loaded = load(&Given { flags: flags(&[("topic", same)]), ..Given::default() }).unwrap();
+    assert_eq!(loaded.settings.topic["words"], "a");
+    let twice = Value::from(vec!["debug=eos", "debug=hunter2"]);
+    let problem = one_problem(load(&Given { flags: flags(&[("kafka", twice)]), ..Given::default() }));
+    assert_eq!(problem.what, "`debug` is set twice");
+    assert!(!problem.to_string().contains("hunter2"), "{problem}");
 }

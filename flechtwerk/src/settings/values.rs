@@ -9,6 +9,7 @@ use std::time::Duration;
 use figment::value::Value;
 
 use super::{LogFormat, SaslMechanism, SecurityProtocol, StoreKind};
+use crate::naming::check_topic_name;
 
 /// A value that no message, log line or `Debug` shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -165,6 +166,20 @@ impl Setting for LogFormat {
             "json" => Some(LogFormat::Json),
             _ => None,
         }
+    }
+}
+
+/// What is put before application ids, which are parts of topic names.
+pub(super) struct Namespace(pub(super) String);
+
+impl Setting for Namespace {
+    const ALLOWED: &'static str =
+        "a prefix of the characters A-Z a-z 0-9 . _ -, such as test-, or leave it out for none";
+
+    fn read(value: &Value) -> Option<Self> {
+        let text = text(value)?;
+        check_topic_name(&text).ok().or_else(|| text.chars().all(|c| c == '.').then_some(()))?;
+        (!text.is_empty()).then_some(Namespace(text))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use super::{Chosen, Problem};
@@ -18,6 +20,9 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 
 /// How long the offsets of a whole group are asked for at once: the client itself repeats the question until then.
 const TOGETHER: Duration = Duration::from_millis(500);
+
+/// Whoever waits for the start has asked to stop: no question is repeated any more.
+pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Asks a cluster, repeating what may be repeated.
 pub(crate) struct Asker<'a> {
@@ -139,8 +144,9 @@ pub(crate) fn committed_of(
     asker.committed(names.group(), &all, which)
 }
 
+/// A topic that is asked about was described before, so a broker that does not know it yet will.
 fn may_be_repeated(error: &BrokerError) -> bool {
-    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut)
+    matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut) || error.is_unknown_topic()
 }
 
 /// The same call again while that may help, at most `limit` long; each call gets its time limit.
@@ -153,7 +159,7 @@ pub(super) fn repeat<T>(
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match call(left.min(ATTEMPT)) {
             Err(error) if may_be_repeated(&error) => {
-                if Instant::now() + PAUSE >= deadline {
+                if Instant::now() + PAUSE >= deadline || INTERRUPTED.load(SeqCst) {
                     return Err(error);
                 }
                 std::thread::sleep(PAUSE);

@@ -1,9 +1,10 @@
 //! Makes what the checks found missing, after all of them have passed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use super::{Asker, Chosen, Problem, Program, Ready, check};
+use super::{Asker, Chosen, INTERRUPTED, Problem, Program, Ready, check};
 use crate::port::{Cluster, NewTopic};
 use crate::settings::Settings;
 
@@ -47,7 +48,7 @@ pub(crate) fn create(
         let Some(topic) = ready.missing.first() else { return Ok(ready) };
         // Another broker has answered, which does not know the topic yet. Without its id a stage would run without a
         // changelog, and lose its state.
-        if Instant::now() >= until {
+        if Instant::now() >= until || INTERRUPTED.load(SeqCst) {
             return Err(vec![Problem {
                 what: format!("topic `{}` was created and is not visible", topic.name),
                 place: format!("cluster {}", asker.address()),

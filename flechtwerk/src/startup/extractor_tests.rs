@@ -6,11 +6,12 @@ use expect_test::expect;
 
 use super::testing::{FakeCluster, POLL, POLL_BOTH, TICK};
 use super::*;
+use crate::glue::StageInfo;
 use crate::task::RESETTING;
 
 fn checked(stages: &[&'static StageInfo], cluster: &FakeCluster) -> Result<Ready, Vec<Problem>> {
     let settings = Settings { connect_timeout: Duration::from_millis(200), ..Settings::default() };
-    let program = Program { name: "demo".into(), flags: vec![] };
+    let program = Program { name: "demo".into(), flags: vec![], ..Program::default() };
     check(&choose("demo", stages, &settings).unwrap(), &settings, cluster, &program)
 }
 

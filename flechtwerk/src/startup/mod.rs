@@ -3,7 +3,6 @@
 
 mod ask;
 mod create;
-mod report;
 mod stamps;
 mod structure;
 #[cfg(test)]
@@ -12,69 +11,24 @@ pub(crate) mod testing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use ask::{Asker, committed_of};
+pub(crate) use crate::report::{Problem, Program};
+pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
-pub(crate) use report::{Problem, Program};
 pub(crate) use structure::{Role, Seen, roles, structure};
 
-use crate::glue::{AnyStage, StageInfo};
-use crate::naming::{Mapping, StageNames, list, names};
+pub(crate) use crate::chosen::Chosen;
+use crate::naming::{Mapping, StageNames};
 use crate::port::{Cluster, NewTopic, Stability};
-use crate::settings::{Settings, nearest};
+use crate::settings::Settings;
 
-/// A stage that is to run, under its names in the cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct Chosen {
-    pub(crate) info: &'static StageInfo,
-    pub(crate) names: StageNames,
-}
-
-/// The stages that the settings ask for, named; the names of all stages are checked, chosen or not.
+/// The stages that the settings ask for, under the names that the settings give them.
 pub(crate) fn choose(
     pipeline: &str,
-    stages: &[&'static StageInfo],
+    stages: &[&'static crate::glue::StageInfo],
     settings: &Settings,
 ) -> Result<Vec<Chosen>, Vec<Problem>> {
-    let known: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
-    let mut problems = Vec::new();
-    if stages.is_empty() {
-        problems.push(Problem {
-            what: "the pipeline has no stage".into(),
-            place: format!("pipeline `{pipeline}`"),
-            why: String::new(),
-            mend: "list at least one stage in `pipeline!`".into(),
-        });
-    }
-    for name in settings.stage.iter().filter(|name| !known.contains(&name.as_str())) {
-        problems.push(Problem {
-            what: format!("the pipeline has no stage `{name}`"),
-            place: "setting `stage`".into(),
-            why: String::new(),
-            mend: match nearest(name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its stages are {}", list(&known)),
-            },
-        });
-    }
     let mapping = Mapping { namespace: &settings.namespace, topics: &settings.topic };
-    match names(pipeline, stages, mapping) {
-        Ok(named) if problems.is_empty() => {
-            let all = stages.iter().zip(named).map(|(info, names)| Chosen { info, names });
-            let wanted =
-                |name: &str| settings.stage.is_empty() || settings.stage.iter().any(|stage| stage == name);
-            Ok(all.filter(|chosen| wanted(chosen.info.name)).collect())
-        }
-        Ok(_) => Err(problems),
-        Err(more) => {
-            problems.extend(more);
-            Err(problems)
-        }
-    }
-}
-
-/// The constant descriptions of a pipeline's stages.
-pub(crate) fn infos(stages: &'static [&'static dyn AnyStage]) -> Vec<&'static StageInfo> {
-    stages.iter().map(|stage| stage.info()).collect()
+    crate::chosen::choose(pipeline, stages, &settings.stage, mapping)
 }
 
 /// A stage that passed the checks.

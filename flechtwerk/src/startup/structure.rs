@@ -86,8 +86,8 @@ pub(crate) fn structure(
 ) -> Result<Ready, Vec<Problem>> {
     let mut check = Check { seen, settings, program, problems: Vec::new(), ready: Ready::default() };
     check.topics(stages);
-    for Chosen { names, info } in stages {
-        check.stage(names, info.extractor.is_some());
+    for chosen in stages {
+        check.stage(chosen);
     }
     if check.problems.is_empty() { Ok(check.ready) } else { Err(check.problems) }
 }
@@ -136,8 +136,8 @@ impl Check<'_> {
                 mend: match only_written {
                     true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
                     false => format!(
-                        "{create}\nor name another topic: --topic {}=TOPIC",
-                        code_name(stages, &topic)
+                        "{create}\nor name another topic:\n{}",
+                        self.program.remapped(code_name(stages, &topic))
                     ),
                 },
             });
@@ -185,15 +185,16 @@ impl Check<'_> {
         readers.flatten().find_map(|input| self.seen.topics.get(input)).map(|found| found.partitions)
     }
 
-    fn stage(&mut self, names: &StageNames, extractor: bool) {
+    fn stage(&mut self, chosen: &Chosen) {
+        let names = &chosen.names;
         let found =
             names.inputs.iter().map(|topic| self.seen.topics.get(topic).map(|found| found.partitions));
         let counts: Option<Vec<i32>> = found.collect();
-        let partitions = counts.and_then(|counts| match (counts.is_empty(), extractor) {
+        let partitions = counts.and_then(|counts| match (counts.is_empty(), chosen.info.extractor) {
             // Without a config topic there is one token.
             (true, _) => Some(1),
-            (false, true) => self.one_token_count(names, &counts),
-            (false, false) => self.one_count(names, &counts),
+            (false, Some(_)) => self.one_token_count(names, &counts),
+            (false, None) => self.one_count(chosen, &counts),
         });
         let changelog_id = names.changelog.as_ref().and_then(|changelog| {
             let found = self.seen.topics.get(changelog)?.clone();
@@ -220,22 +221,28 @@ impl Check<'_> {
     }
 
     /// S7.2
-    fn one_count(&mut self, names: &StageNames, counts: &[i32]) -> Option<i32> {
+    fn one_count(&mut self, chosen: &Chosen, counts: &[i32]) -> Option<i32> {
+        let names = &chosen.names;
         let first = *counts.first()?;
         if counts.iter().all(|count| *count == first) {
             return Some(first);
         }
         let each: Vec<String> =
             names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
+        // The one to copy: the first that has not as many as most have, or as the first where none are most.
+        let of_count = |n: &i32| counts.iter().filter(|count| *count == n).count();
+        let usual = counts.iter().rev().max_by_key(|n| of_count(n)).copied().unwrap_or(first);
+        let odd = counts.iter().position(|n| *n != usual).unwrap_or(0);
+        let (odd, declared) = (&names.inputs[odd], chosen.info.inputs[odd].name);
         self.problems.push(Problem {
             what: format!("the inputs differ in their number of partitions: {}", each.join(", ")),
             place: format!("stage `{}`", names.stage),
             why: "a task reads the partition of one number of every input, so a key must have one number in all of them"
                 .into(),
             mend: format!(
-                "copy the records of the odd one into a new topic with as many partitions as the others have, and start \
+                "copy the records of the odd one, such as `{odd}`, into a new topic with {usual} partitions, and start \
                  with\n{}",
-                self.program.command("--topic NAME=TOPIC")
+                self.program.remapped(declared)
             ),
         });
         None
@@ -332,11 +339,10 @@ impl Check<'_> {
                     None => "the changelog that the last commit wrote to is gone".to_owned(),
                 },
                 format!(
-                    "changelog `{}` of stage `{}`, stamp at `{}` partition {}",
+                    "changelog `{}` of stage `{}`, stamp at {}",
                     names.changelog.as_deref().unwrap_or_default(),
                     names.stage,
-                    at.at.topic,
-                    at.at.partition
+                    at.at
                 ),
                 "going on at the committed offsets with empty state would lose what it held",
             ),

@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 
 use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, JUDGE, LOOKUP, MERGE};
 use super::*;
+use crate::glue::StageInfo;
 use crate::port::ErrorKind;
 use crate::task::RESETTING;
 
@@ -14,7 +15,7 @@ fn settings() -> Settings {
 }
 
 fn program() -> Program {
-    Program { name: "demo".into(), flags: vec!["--namespace".into(), "n".into()] }
+    Program { name: "demo".into(), flags: vec![("--namespace".into(), "n".into())], stages: Vec::new() }
 }
 
 fn chosen(stages: &[&'static StageInfo]) -> Vec<Chosen> {
@@ -103,13 +104,15 @@ fn missing_topics_are_each_named_once_with_all_their_uses() {
            where  input of stage `merge`, output of stage `count`
            why    its number of partitions decides where keys go, which is not guessed
            mend   demo topics create --partitions N --namespace n
-                  or name another topic: --topic counts=TOPIC
+                  or name another topic:
+                  demo run --topic counts=TOPIC --namespace n
 
         3. topic `words` does not exist
            where  input of stages `count`, `enrich` and `merge`
            why    its number of partitions decides where keys go, which is not guessed
            mend   demo topics create --partitions N --namespace n
-                  or name another topic: --topic words=TOPIC
+                  or name another topic:
+                  demo run --topic words=TOPIC --namespace n
     "#]],
     );
 }
@@ -124,8 +127,8 @@ fn inputs_with_unequal_counts() {
         1. the inputs differ in their number of partitions: `words` has 3, `counts` has 4
            where  stage `merge`
            why    a task reads the partition of one number of every input, so a key must have one number in all of them
-           mend   copy the records of the odd one into a new topic with as many partitions as the others have, and start with
-                  demo --topic NAME=TOPIC --namespace n
+           mend   copy the records of the odd one, such as `counts`, into a new topic with 3 partitions, and start with
+                  demo run --topic counts=TOPIC --namespace n
     "#]],
     );
 }
@@ -172,7 +175,7 @@ fn a_changelog_that_is_gone_or_another_one() {
         &gone,
         expect![[r#"
         1. the changelog that the last commit wrote to is gone
-           where  changelog `demo-count-changelog` of stage `count`, stamp at `words` partition 2
+           where  changelog `demo-count-changelog` of stage `count`, stamp at words/2
            why    going on at the committed offsets with empty state would lose what it held
            mend   let the state be computed anew from the inputs:
                   demo reset --stage count --execute --namespace n
@@ -334,12 +337,17 @@ fn stages_are_chosen_by_name() {
 
 #[test]
 fn a_retriable_answer_is_asked_for_again() {
-    let mut answers = vec![Ok(3), Err(ErrorKind::TimedOut), Err(ErrorKind::Retriable)];
+    let mut answers = vec![
+        Ok(3),
+        Err((ErrorKind::TimedOut, "")),
+        Err((ErrorKind::Retriable, "")),
+        Err((ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART")),
+    ];
     let asked = ask::repeat(Duration::from_secs(60), |_| {
         let answer = answers.pop().unwrap();
-        answer.map_err(|kind| crate::port::BrokerError {
+        answer.map_err(|(kind, code)| crate::port::BrokerError {
             kind,
-            code: String::new(),
+            code: code.to_owned(),
             text: String::new(),
             output: None,
             size: None,
@@ -355,12 +363,13 @@ fn a_table_that_is_missing_is_a_problem_and_its_partitions_may_be_any() {
         &[&LOOKUP],
         &cluster,
         expect![[r#"
-        1. topic `items` does not exist
-           where  table of stage `lookup`
-           why    a table is read whole before its stages start
-           mend   demo topics create --partitions N --namespace n
-                  or name another topic: --topic items=TOPIC
-    "#]],
+            1. topic `items` does not exist
+               where  table of stage `lookup`
+               why    a table is read whole before its stages start
+               mend   demo topics create --partitions N --namespace n
+                      or name another topic:
+                      demo run --topic items=TOPIC --namespace n
+        "#]],
     );
     let ready = checked(&[&LOOKUP], &cluster.changelog("items", 3)).unwrap();
     assert_eq!((ready.stages[0].partitions, &ready.stages[0].table_partitions[..]), (4, &[3][..]));
@@ -379,4 +388,29 @@ fn a_table_that_is_not_compacted_is_a_warning_with_its_reason() {
         );
         assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{warnings:?}");
     }
+}
+
+/// The mend of a mapped topic takes the place of its mapping.
+#[test]
+fn mends_replace_the_mapping_there_was() {
+    let topics = [("words".to_owned(), "w1".to_owned()), ("counts".to_owned(), "c1".to_owned())];
+    let mapped = Settings { topic: topics.into(), ..settings() };
+    let stages = choose("demo", &[&MERGE], &mapped).unwrap();
+    let flags = [("--topic", "words=w1"), ("--topic", "counts=c1")];
+    let flags = flags.map(|(flag, value)| (flag.to_owned(), value.to_owned())).to_vec();
+    let stage = vec![("--stage".to_owned(), "merge".to_owned())];
+    let program = Program { name: "demo".into(), flags, stages: stage };
+    let mends = |cluster: &FakeCluster| {
+        let problems = check(&stages, &mapped, cluster, &program).unwrap_err();
+        problems.iter().map(|problem| problem.mend.clone()).collect::<Vec<_>>().join("\n")
+    };
+    let missing = mends(&FakeCluster::default().topic("w1", 4).topic("alerts", 1));
+    assert_eq!(
+        missing,
+        "demo topics create --partitions 4 --stage merge --topic words=w1 --topic counts=c1\n\
+         or name another topic:\n\
+         demo run --topic counts=TOPIC --stage merge --topic words=w1"
+    );
+    let unequal = mends(&FakeCluster::default().topic("w1", 4).topic("c1", 3).topic("alerts", 1));
+    assert!(unequal.ends_with("demo run --topic counts=TOPIC --stage merge --topic words=w1"), "{unequal}");
 }

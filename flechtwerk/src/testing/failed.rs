@@ -34,7 +34,7 @@ impl Failed {
         };
         let place = match stage.inputs.get(usize::from(record.input)) {
             Some(topic) => {
-                let at = format!("{}[{}]@{}", topic.name, record.partition, record.offset);
+                let at = format!("{}/{} offset {}", topic.name, record.partition, record.offset);
                 format!("stage `{}` failed at {at}: {what}", stage.name)
             }
             // An extractor without config topics.
@@ -51,7 +51,8 @@ impl Failed {
             FailureKind::Undecided(_) => "what `on_invalid` answered can't be done",
             _ => "the `enrich` function returned an error",
         };
-        let place = format!("the table of topic \"{topic}\" failed at {topic}[{partition}]@{offset}: {what}");
+        let place =
+            format!("the table of topic \"{topic}\" failed at {topic}/{partition} offset {offset}: {what}");
         Failed { place, source: Some(error) }
     }
 

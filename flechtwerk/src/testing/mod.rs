@@ -386,7 +386,9 @@ impl Stage {
 fn decode<T: Topic>(raw: &crate::glue::RawRecord) -> Record<T> {
     match Record::decode(raw) {
         Ok(record) => record,
-        Err((_, error)) => panic!("{}[{}]@{} can't be decoded: {error}", T::NAME, raw.partition, raw.offset),
+        Err((_, error)) => {
+            panic!("{}/{} offset {} can't be decoded: {error}", T::NAME, raw.partition, raw.offset)
+        }
     }
 }
 

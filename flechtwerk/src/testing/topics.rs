@@ -47,7 +47,7 @@ impl Topics {
                 let topic = names[usize::from(output.topic)];
                 let count = self.partitions;
                 return Err(format!(
-                    "a record was sent to {topic}[{partition}], but there are {count} partitions"
+                    "a record was sent to {topic}/{partition}, but there are {count} partitions"
                 ));
             }
         }

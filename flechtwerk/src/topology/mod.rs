@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::chosen::{Chosen, loops};
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
 use crate::naming::used;
-use crate::settings::duration_text;
-use crate::startup::Chosen;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
 #[derive(Debug, Serialize)]
@@ -23,6 +22,9 @@ pub(crate) struct Topology {
     pipeline: String,
     stages: Vec<Stage>,
     topics: Vec<Topic>,
+    /// What is worth knowing about the whole, such as circles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +85,7 @@ impl Topology {
             pipeline: pipeline.to_owned(),
             stages: stages.iter().map(stage).collect(),
             topics: topics.into_iter().map(topic).collect(),
+            notes: loops(stages),
         }
     }
 }
@@ -115,7 +118,7 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
             Order::Inputs => "inputs",
             Order::Timestamp => "timestamp",
         }),
-        poll_interval: info.extractor.map(|extractor| duration_text(extractor.poll_interval)),
+        poll_interval: info.extractor.map(|extractor| format!("{:?}", extractor.poll_interval)),
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use expect_test::expect;
 
 use super::*;
-use crate::settings::Settings;
-use crate::startup::choose;
-use crate::startup::testing::{COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
+use crate::chosen::choose;
+use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
+use crate::naming::Mapping;
 
 fn topology() -> Topology {
-    let topic = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
-    let settings = Settings { topic, namespace: "prod-".into(), ..Settings::default() };
-    Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &settings).unwrap())
+    let topics = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
+    let mapping = Mapping { namespace: "prod-", topics: &topics };
+    Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &[], mapping).unwrap())
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn json() {
 #[test]
 fn dead_letters_are_shown_apart() {
     let topic = BTreeMap::from([("dead".to_owned(), "prod.dead".to_owned())]);
-    let settings = Settings { topic, ..Settings::default() };
-    let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &settings).unwrap());
+    let mapping = Mapping { namespace: "", topics: &topic };
+    let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
         └─ judge
@@ -235,18 +235,18 @@ fn dead_letters_are_shown_apart() {
 
 #[test]
 fn extractors() {
-    let settings = Settings::default();
-    let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &settings).unwrap());
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
         ├─ poll
         │  ├─ config  words
-        │  ├─ polls   every 1m30s
+        │  ├─ polls   every 90s
         │  ├─ keeps   Count (version 1) in demo-poll-changelog
         │  ├─ writes  alerts
         │  └─ group   demo-poll
         └─ tick
-           ├─ polls   every 1m30s
+           ├─ polls   every 90s
            ├─ keeps   Count (version 1) in demo-tick-changelog
            ├─ writes  alerts
            └─ group   demo-tick
@@ -302,7 +302,7 @@ fn extractors() {
           "outputs": [
             "alerts"
           ],
-          "poll_interval": "1m30s",
+          "poll_interval": "90s",
           "resources": [],
           "state": {
             "changelog": "demo-tick-changelog",
@@ -334,7 +334,8 @@ fn type_names_are_escaped_where_they_are_markup() {
 
 #[test]
 fn tables_and_resources_show() {
-    let stages = choose("demo", &[&LOOKUP], &Settings::default()).unwrap();
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let stages = choose("demo", &[&LOOKUP], &[], mapping).unwrap();
     let topology = Topology::new("demo", &stages);
     expect![[r#"
         pipeline demo
@@ -376,4 +377,16 @@ fn tables_and_resources_show() {
         }
     "#]]
     .assert_eq(&topology.dot());
+}
+
+#[test]
+fn a_stage_that_writes_its_own_input_is_noted() {
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let topology = Topology::new("demo", &choose("demo", &[&AGAIN], &[], mapping).unwrap());
+    assert!(
+        topology.text().contains("\nnote: stage `again` writes its own input `words`"),
+        "{}",
+        topology.text()
+    );
+    assert!(topology.json().contains("stage `again` writes its own input"), "{}", topology.json());
 }

@@ -1,7 +1,7 @@
 //! For people, in a terminal.
 
 use super::{Stage, Topology};
-use crate::cli::table;
+use crate::text_table::table;
 
 impl Topology {
     /// Each stage with what it reads, keeps and writes; then the topics.
@@ -33,6 +33,9 @@ impl Topology {
         });
         text += "\n";
         text += &table(&["TOPIC", "KEY", "VALUE", "TYPE", ""], rows);
+        for note in &self.notes {
+            text += &format!("\nnote: {note}\n");
+        }
         text
     }
 }

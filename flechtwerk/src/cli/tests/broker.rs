@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::handover::KafkaBackend;
 use crate::cli::output::Output;
+use crate::cli::signals::Signals;
 use crate::cli::{CLEAN, Call, REFUSED, main_with};
 use crate::kafka::{ClientSettings, Kafka};
 use crate::port::{Cluster, NewTopic, OffsetCommit, Stability, TopicDescription, TopicPartition};
@@ -94,7 +95,12 @@ fn call(line: &str, environment: &[(&str, &str)]) -> Ended {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
     let backend = KafkaBackend { pipeline: "demo" };
-    let status = main_with(&DEMO, Call { arguments, environment, width: Some(100) }, &backend, &mut output);
+    let status = main_with(
+        &DEMO,
+        Call { arguments, environment, width: Some(100), signals: Signals::default },
+        &backend,
+        &mut output,
+    );
     Ended { status, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 

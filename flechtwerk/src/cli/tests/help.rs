@@ -13,6 +13,7 @@ fn the_grammar_is_sound() {
     Cli::command().debug_assert();
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn short_help() {
     answers(
@@ -74,10 +75,10 @@ fn short_help() {
                                              partitions back at once
                   --stay-in-group[=<BOOL>]   Stays in its groups at a stop, to be waited for (rolling restarts);
                                              needs an --instance-id
-                  --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb, where it
-                                             is built in]
+                  --store <STORE>            Where state is kept: memory or rocksdb [default: rocksdb]
                   --state-dir <DIR>          Folder of the state on disk [default: flechtwerk-state]
-                  --shutdown-timeout <TIME>  Longest time for a clean stop [default: 30s]
+                  --shutdown-timeout <TIME>  Longest time for the tasks at a clean stop; leaving takes up to 10s
+                                             more [default: 30s]
 
             Batches:
                   --max-poll-records <N>      Most records of a transaction [default: 5000]
@@ -100,6 +101,12 @@ fn short_help() {
                   --transaction-timeout <TIME>  How long a transaction may be open before the cluster aborts it
                                                 [default: 15s]
 
+            Development:
+                  --dev                 Runs on a development broker inside this process, with all topics
+                                        created; state in memory, unless --store says otherwise. Everything is
+                                        gone at the end. Never for production
+                  --dev-partitions <N>  Partitions of the topics that --dev creates [default: 4]
+
             Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.
         "#]],
     );
@@ -112,6 +119,14 @@ fn long_help_explains_where_settings_come_from() {
     for part in ["FLECHTWERK_COMMIT_INTERVAL=50ms", "the first of these wins", "Exit status: 0 clean stop"] {
         assert!(ended.out.contains(part), "{part} in {}", ended.out);
     }
+}
+
+/// Its limits belong to what `check` promises.
+#[test]
+fn help_of_check_says_what_is_not_looked_at() {
+    let ended = call(&Fake::new(sound()), "check --help");
+    assert!(ended.out.contains("reads no record"), "{}", ended.out);
+    assert!(ended.out.contains("is seen only when it is restored"), "{}", ended.out);
 }
 
 #[test]
@@ -225,7 +240,8 @@ fn every_flag_is_a_setting_and_every_setting_but_secrets_a_flag() {
         let long = argument.get_long().map(str::to_owned);
         flags.push(long.unwrap_or_else(|| argument.get_short().unwrap().to_string()));
     }
-    flags.retain(|flag| !["config", "help", "version"].contains(&flag.as_str()));
+    let others = ["config", "dev", "dev-partitions", "help", "version"];
+    flags.retain(|flag| !others.contains(&flag.as_str()));
     flags.sort();
     let mut settings: Vec<String> = crate::settings::flag_names().collect();
     settings.sort();
@@ -251,6 +267,7 @@ fn the_defaults_in_the_help_are_the_real_ones() {
         times.iter().map(|(flag, time)| (*flag, crate::settings::duration_text(*time))).collect();
     expected.extend([
         ("--bootstrap-servers", default.bootstrap_servers),
+        ("--store", if cfg!(feature = "rocksdb") { "rocksdb" } else { "memory" }.into()),
         ("--state-dir", default.state_dir.display().to_string()),
         ("--max-poll-records", default.max_poll_records.to_string()),
         ("--max-concurrent-polls", default.max_concurrent_polls.to_string()),

@@ -24,6 +24,7 @@ mod produce;
 mod queue;
 mod raw;
 mod records;
+mod subscriptions;
 mod txn;
 mod watch;
 
@@ -36,6 +37,7 @@ pub(crate) use list::{Entry, List};
 pub(crate) use produce::Topic;
 pub(crate) use queue::Queue;
 pub(crate) use records::Batch;
+pub(crate) use subscriptions::Subscription;
 pub(crate) use watch::Api;
 
 use std::ffi::{CStr, c_char};

@@ -35,4 +35,10 @@ unsafe extern "C" {
         partitions: *mut rd::rd_kafka_topic_partition_list_t,
         timeout_ms: c_int,
     ) -> c_int;
+    pub(super) fn rd_kafka_list_groups(
+        rk: *mut rd::rd_kafka_t,
+        group: *const c_char,
+        list: *mut *const rd::rd_kafka_group_list,
+        timeout_ms: c_int,
+    ) -> c_int;
 }

@@ -198,3 +198,23 @@ fn a_spare_leaves_without_having_had_anything() {
     });
     busy.leave();
 }
+
+#[test]
+fn subscriptions_of_all_members_can_be_had() {
+    let kafka = kafka();
+    let (first, second) = (topic(&kafka, "ours", 1), topic(&kafka, "theirs", 1));
+    let group = unique("subscriptions");
+    let ours = join(&kafka, &group, &first, None);
+    ours.assigned();
+    let theirs = join(&kafka, &group, &second, None);
+    theirs.assigned();
+    let mut topics: Vec<_> = persist(|| ours.group.subscriptions(LONG))
+        .unwrap()
+        .into_iter()
+        .flat_map(|(_, topics)| topics)
+        .collect();
+    topics.sort();
+    assert_eq!(topics, [&*first, &*second]);
+    ours.leave();
+    theirs.leave();
+}

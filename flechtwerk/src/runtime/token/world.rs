@@ -226,6 +226,10 @@ impl Group for World {
         self
     }
 
+    fn subscriptions(&self, _: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError> {
+        Ok(Vec::new())
+    }
+
     fn leave(&self, _: bool, _: Duration) -> Result<(), BrokerError> {
         Ok(())
     }

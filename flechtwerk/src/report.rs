@@ -32,19 +32,34 @@ impl fmt::Display for Problem {
 pub(crate) struct Program {
     /// As it was typed.
     pub(crate) name: String,
-    /// Flags of this call that another command needs too: cluster, file, namespace and mapping.
-    pub(crate) flags: Vec<String>,
+    /// Flags of this call that another command needs too, each with its value: cluster, file, namespace and mapping.
+    pub(crate) flags: Vec<(String, String)>,
+    /// The stages that this call has chosen by flags, in the same form.
+    pub(crate) stages: Vec<(String, String)>,
 }
 
 impl Program {
-    /// The whole command line of a subcommand.
+    /// The whole command line of a subcommand. It is for the stages of this call, unless it names others.
     pub(crate) fn command(&self, rest: &str) -> String {
+        let stages = self.stages.iter().filter(|_| !rest.contains("--stage "));
+        self.line(rest, stages.chain(&self.flags))
+    }
+
+    /// The command line of a run that uses `TOPIC` for what the code calls `name`, whatever it is mapped to now.
+    pub(crate) fn remapped(&self, name: &str) -> String {
+        let replaced = |(flag, value): &&(String, String)| {
+            flag != "--topic" || value.split_once('=').is_none_or(|(mapped, _)| mapped.trim() != name)
+        };
+        let flags = self.stages.iter().chain(&self.flags).filter(replaced);
+        self.line(&format!("run --topic {name}=TOPIC"), flags)
+    }
+
+    fn line<'a>(&self, rest: &str, flags: impl Iterator<Item = &'a (String, String)>) -> String {
         let mut line = quoted(&self.name);
         line += " ";
         line += rest;
-        for flag in &self.flags {
-            line += " ";
-            line += &quoted(flag);
+        for (flag, value) in flags {
+            line += &format!(" {flag} {}", quoted(value));
         }
         line
     }
@@ -75,12 +90,29 @@ mod tests {
         assert_eq!(problem.to_string(), "a is b\n   where  c\n   mend   do d\n          or e");
     }
 
+    fn flag(flag: &str, value: &str) -> (String, String) {
+        (flag.to_owned(), value.to_owned())
+    }
+
     #[test]
     fn commands_can_be_copied() {
         let program = Program {
             name: "./my app".into(),
-            flags: vec!["--topic".into(), "a=b".into(), "--x".into(), "it's".into()],
+            flags: vec![flag("--topic", "a=b"), flag("--x", "it's")],
+            stages: vec![flag("--stage", "count")],
         };
-        assert_eq!(program.command("check"), r"'./my app' check --topic a=b --x 'it'\''s'");
+        assert_eq!(program.command("check"), r"'./my app' check --stage count --topic a=b --x 'it'\''s'");
+        assert_eq!(
+            program.command("reset --stage merge"),
+            r"'./my app' reset --stage merge --topic a=b --x 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn a_new_mapping_takes_the_place_of_the_one_there_was() {
+        let flags = vec![flag("--topic", "a=b"), flag("--topic", "ab=c")];
+        let program = Program { name: "demo".into(), flags, stages: vec![flag("--stage", "count")] };
+        assert_eq!(program.remapped("a"), "demo run --topic a=TOPIC --stage count --topic ab=c");
+        assert_eq!(program.remapped("x"), "demo run --topic x=TOPIC --stage count --topic a=b --topic ab=c");
     }
 }

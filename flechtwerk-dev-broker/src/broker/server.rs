@@ -1,0 +1,130 @@
+//! Accepting connections and serving each in a task of its own, one request after the other, as a Kafka broker does.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use super::shared::Shared;
+use super::state::chain;
+use crate::requests::{self, Reply};
+use crate::wire::{FrameError, FrameReader};
+
+/// More connections than this are closed at once.
+const MAX_CONNECTIONS: usize = 4_096;
+const READ_BUFFER: usize = 16 * 1024;
+
+/// Serves until the broker is stopped.
+pub(super) async fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for (id, listener) in (1..).zip(listeners) {
+        tokio::spawn(accept(Arc::clone(&shared), Arc::clone(&open), id, listener));
+    }
+    tokio::select! {
+        () = shared.stopped() => {}
+        () = shared.tick() => {}
+    }
+}
+
+async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, listener: TcpListener) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(node, %error, "the listener can't be used");
+            return;
+        }
+    };
+    loop {
+        match listener.accept().await {
+            // A node that is down keeps its port, or it might not get it back.
+            Ok((stream, _)) if !shared.is_up(node) => drop(stream),
+            Ok((stream, _)) if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS => {
+                tracing::warn!(node, limit = MAX_CONNECTIONS, "connection closed: too many are open");
+                drop(stream);
+            }
+            Ok((stream, peer)) => {
+                let shared = Arc::clone(&shared);
+                let open = Open::new(&open);
+                tokio::spawn(async move {
+                    let _open = open;
+                    tokio::select! {
+                        () = shared.down(node) => {}
+                        () = connection(&shared, node, stream, peer) => {}
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(node, %error, "no connection can be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Counts one open connection.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn new(count: &Arc<AtomicUsize>) -> Open {
+        count.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(count))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: SocketAddr) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "answers may come late");
+    }
+    let (read, mut write) = stream.into_split();
+    let read = BufReader::with_capacity(READ_BUFFER, read);
+    let mut frames = FrameReader::new(read, shared.max_frame, shared.frames.clone());
+    loop {
+        let frame = match frames.next().await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return,
+            // Clients that end without a word are nothing to warn of.
+            Err(error @ FrameError::Io(_)) => {
+                tracing::debug!(node, %peer, error = %chain(&error), "connection lost");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(node, %peer, error = %chain(&error), "connection closed");
+                return;
+            }
+        };
+        match requests::answer(shared, node, peer, frame).await {
+            Ok(Reply::Frame(answer)) => {
+                // A client that doesn't read keeps its answer in memory.
+                let _share = match shared.frames.take(answer.len()) {
+                    Ok(share) => share,
+                    Err(error) => {
+                        tracing::warn!(node, %peer, %error, "connection closed");
+                        return;
+                    }
+                };
+                if let Err(error) = write.write_all(&answer).await {
+                    tracing::debug!(node, %peer, %error, "the client is gone");
+                    return;
+                }
+            }
+            Ok(Reply::Nothing) => {}
+            Ok(Reply::Close(why)) => {
+                tracing::info!(node, %peer, why, "connection closed");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(node, %peer, %error, "connection closed: malformed request");
+                return;
+            }
+        }
+    }
+}

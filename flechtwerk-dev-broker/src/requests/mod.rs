@@ -1,0 +1,336 @@
+//! One file per family of APIs: a request is parsed, carried out on the state, and answered.
+//!
+//! Each request type says by [`Serve`] what it is about, how it is carried out, and where an error goes in its answer. This
+//! file does the rest for all of them: decoding, the log of requests, faults, encoding.
+
+mod admin;
+mod api_versions;
+mod cluster;
+mod configs;
+mod fetch;
+mod group_admin;
+mod groups;
+mod offsets;
+mod positions;
+mod produce;
+#[cfg(test)]
+mod tests;
+mod text;
+mod transaction_admin;
+mod transactions;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kafka_protocol::messages as kafka;
+use kafka_protocol::protocol::{Decodable, Encodable};
+
+use crate::ErrorCode;
+use crate::broker::Shared;
+use crate::broker::state::State;
+use crate::fault::{Action, Request, Subject, When};
+use crate::wire::{Api, Malformed, Parsed, RequestHeader, decode, encode};
+
+/// What goes back on a connection.
+pub(crate) enum Reply {
+    Frame(Bytes),
+    /// The request asked for no answer.
+    Nothing,
+    Close(&'static str),
+}
+
+/// What came of a request.
+pub(crate) enum Outcome<A> {
+    Answer(A),
+    /// The request asked for no answer.
+    Silent,
+    Close(&'static str),
+}
+
+/// A request that is served.
+pub(crate) trait Serve: Decodable + Sized + Send {
+    type Answer: Encodable + Send;
+
+    /// What faults and the log of requests may go by.
+    fn subject(&self) -> Subject {
+        Subject::default()
+    }
+
+    /// The answer that has this error in every place that a client looks at.
+    fn refuse(&self, version: i16, error: ErrorCode) -> Self::Answer;
+
+    /// Whether its client waits for an answer. One that doesn't would take it for that of the next request.
+    fn wants_answer(&self) -> bool {
+        true
+    }
+
+    /// Carries it out.
+    fn serve(self, context: &Context) -> impl Future<Output = Outcome<Self::Answer>> + Send;
+}
+
+/// Where a request came from.
+pub(crate) struct Context {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) header: RequestHeader,
+    /// The node it was sent to.
+    pub(crate) node: i32,
+    pub(crate) peer: SocketAddr,
+}
+
+impl Context {
+    pub(crate) fn version(&self) -> i16 {
+        self.header.version
+    }
+
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with(work)
+    }
+
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with_logs(work)
+    }
+
+    /// Whether this node coordinates the group or transactional id; if not, the error to answer.
+    pub(crate) fn coordinates(&self, state: &State, key: &str) -> Result<(), ErrorCode> {
+        match state.nodes.coordinator(key) {
+            Some(node) if node.id == self.node => Ok(()),
+            _ => Err(ErrorCode::NOT_COORDINATOR),
+        }
+    }
+}
+
+/// Does something with the request type of an API.
+macro_rules! by_api {
+    ($api:expr, $request:ident => $work:expr) => {
+        match $api {
+            Api::Produce => {
+                type $request = kafka::ProduceRequest;
+                $work
+            }
+            Api::Fetch => {
+                type $request = kafka::FetchRequest;
+                $work
+            }
+            Api::ListOffsets => {
+                type $request = kafka::ListOffsetsRequest;
+                $work
+            }
+            Api::Metadata => {
+                type $request = kafka::MetadataRequest;
+                $work
+            }
+            Api::OffsetCommit => {
+                type $request = kafka::OffsetCommitRequest;
+                $work
+            }
+            Api::OffsetFetch => {
+                type $request = kafka::OffsetFetchRequest;
+                $work
+            }
+            Api::FindCoordinator => {
+                type $request = kafka::FindCoordinatorRequest;
+                $work
+            }
+            Api::JoinGroup => {
+                type $request = kafka::JoinGroupRequest;
+                $work
+            }
+            Api::Heartbeat => {
+                type $request = kafka::HeartbeatRequest;
+                $work
+            }
+            Api::LeaveGroup => {
+                type $request = kafka::LeaveGroupRequest;
+                $work
+            }
+            Api::SyncGroup => {
+                type $request = kafka::SyncGroupRequest;
+                $work
+            }
+            Api::DescribeGroups => {
+                type $request = kafka::DescribeGroupsRequest;
+                $work
+            }
+            Api::ListGroups => {
+                type $request = kafka::ListGroupsRequest;
+                $work
+            }
+            Api::ApiVersions => {
+                type $request = kafka::ApiVersionsRequest;
+                $work
+            }
+            Api::CreateTopics => {
+                type $request = kafka::CreateTopicsRequest;
+                $work
+            }
+            Api::DeleteTopics => {
+                type $request = kafka::DeleteTopicsRequest;
+                $work
+            }
+            Api::DeleteRecords => {
+                type $request = kafka::DeleteRecordsRequest;
+                $work
+            }
+            Api::InitProducerId => {
+                type $request = kafka::InitProducerIdRequest;
+                $work
+            }
+            Api::OffsetForLeaderEpoch => {
+                type $request = kafka::OffsetForLeaderEpochRequest;
+                $work
+            }
+            Api::AddPartitionsToTxn => {
+                type $request = kafka::AddPartitionsToTxnRequest;
+                $work
+            }
+            Api::AddOffsetsToTxn => {
+                type $request = kafka::AddOffsetsToTxnRequest;
+                $work
+            }
+            Api::EndTxn => {
+                type $request = kafka::EndTxnRequest;
+                $work
+            }
+            Api::TxnOffsetCommit => {
+                type $request = kafka::TxnOffsetCommitRequest;
+                $work
+            }
+            Api::DescribeConfigs => {
+                type $request = kafka::DescribeConfigsRequest;
+                $work
+            }
+            Api::AlterConfigs => {
+                type $request = kafka::AlterConfigsRequest;
+                $work
+            }
+            Api::CreatePartitions => {
+                type $request = kafka::CreatePartitionsRequest;
+                $work
+            }
+            Api::DeleteGroups => {
+                type $request = kafka::DeleteGroupsRequest;
+                $work
+            }
+            Api::IncrementalAlterConfigs => {
+                type $request = kafka::IncrementalAlterConfigsRequest;
+                $work
+            }
+            Api::OffsetDelete => {
+                type $request = kafka::OffsetDeleteRequest;
+                $work
+            }
+            Api::DescribeCluster => {
+                type $request = kafka::DescribeClusterRequest;
+                $work
+            }
+            Api::DescribeProducers => {
+                type $request = kafka::DescribeProducersRequest;
+                $work
+            }
+            Api::DescribeTransactions => {
+                type $request = kafka::DescribeTransactionsRequest;
+                $work
+            }
+            Api::ListTransactions => {
+                type $request = kafka::ListTransactionsRequest;
+                $work
+            }
+            Api::DescribeTopicPartitions => {
+                type $request = kafka::DescribeTopicPartitionsRequest;
+                $work
+            }
+        }
+    };
+}
+
+/// Answers a frame.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    node: i32,
+    peer: SocketAddr,
+    frame: Bytes,
+) -> Result<Reply, Malformed> {
+    let (header, body) = match RequestHeader::parse(frame)? {
+        Parsed::Request(header, body) => (header, body),
+        Parsed::UnknownApiVersions { correlation_id } => {
+            return api_versions::unknown_version(correlation_id);
+        }
+    };
+    let context = &Context { shared: Arc::clone(shared), header, node, peer };
+    by_api!(context.header.api, R => run::<R>(context, body).await)
+}
+
+/// Decodes the body of a request and does nothing with it: what a fuzz target wants.
+#[cfg(test)]
+pub(crate) fn check(api: Api, version: i16, body: Bytes) -> Result<(), Malformed> {
+    by_api!(api, R => decode::<R>(api, version, body).map(drop))
+}
+
+/// The answer of a fault to the body of a request.
+#[cfg(test)]
+pub(crate) fn refusal(header: &RequestHeader, body: Bytes, error: ErrorCode) -> Result<Bytes, Malformed> {
+    by_api!(header.api, R => {
+        let request = decode::<R>(header.api, header.version, body)?;
+        encode(header, &request.refuse(header.version, error))
+    })
+}
+
+async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malformed> {
+    let Context { shared, header, node, .. } = context;
+    let request: R = decode(header.api, header.version, body)?;
+    let subject = request.subject();
+    tracing::debug!(
+        api = %header.api,
+        version = header.version,
+        client = header.client_id.as_deref(),
+        transactional_id = subject.transactional_id.as_deref(),
+        group_id = subject.group_id.as_deref(),
+        node,
+        "request"
+    );
+    let fault = shared.faults.next(header.api, header.client_id.as_deref(), *node, &subject);
+    shared.requests.record(|| Request {
+        api: header.api,
+        version: header.version,
+        client_id: header.client_id.clone(),
+        transactional_id: subject.transactional_id,
+        group_id: subject.group_id,
+        node: *node,
+        at: shared.age(),
+    });
+
+    match &fault {
+        Some(Action::Answer(..)) if !request.wants_answer() => return Ok(Reply::Close("a fault")),
+        Some(Action::Answer(error, When::Before)) => {
+            return encode(header, &request.refuse(header.version, *error)).map(Reply::Frame);
+        }
+        Some(Action::Drop(When::Before)) => return Ok(Reply::Close("a fault")),
+        Some(Action::Delay(delay, When::Before)) => tokio::time::sleep(*delay).await,
+        Some(Action::Hold(released, When::Before)) => hold(released).await,
+        _ => {}
+    }
+    let refused = match &fault {
+        Some(Action::Answer(error, When::After)) => Some(request.refuse(header.version, *error)),
+        _ => None,
+    };
+    let outcome = request.serve(context).await;
+    match &fault {
+        Some(Action::Drop(When::After)) => return Ok(Reply::Close("a fault")),
+        Some(Action::Delay(delay, When::After)) => tokio::time::sleep(*delay).await,
+        Some(Action::Hold(released, When::After)) => hold(released).await,
+        _ => {}
+    }
+    match (outcome, refused) {
+        (Outcome::Answer(_), Some(refused)) => encode(header, &refused).map(Reply::Frame),
+        (Outcome::Answer(answer), None) => encode(header, &answer).map(Reply::Frame),
+        (Outcome::Silent, _) => Ok(Reply::Nothing),
+        (Outcome::Close(why), _) => Ok(Reply::Close(why)),
+    }
+}
+
+async fn hold(released: &tokio::sync::watch::Receiver<bool>) {
+    // The sender is gone only when the hold is over.
+    let _ = released.clone().wait_for(|released| *released).await;
+}

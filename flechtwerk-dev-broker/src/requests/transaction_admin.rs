@@ -1,0 +1,155 @@
+//! DescribeTransactions, ListTransactions and DescribeProducers.
+
+use kafka_protocol::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
+use kafka_protocol::messages::describe_transactions_response::{TopicData, TransactionState as Described};
+use kafka_protocol::messages::list_transactions_response::TransactionState as Listed;
+use kafka_protocol::messages::{
+    DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
+    DescribeTransactionsResponse, ListTransactionsRequest, ListTransactionsResponse, ProducerId,
+    TransactionalId,
+};
+
+use super::text::{text, topic_name, transactional};
+use super::{Context, Outcome, Serve};
+use crate::ErrorCode;
+use crate::broker::state::State;
+use crate::coordinator::transaction::ListFilter;
+use crate::fault::Subject;
+use crate::log::ProducerInfo;
+
+impl Serve for DescribeTransactionsRequest {
+    type Answer = DescribeTransactionsResponse;
+
+    fn subject(&self) -> Subject {
+        match self.transactional_ids.as_slice() {
+            [id] => Subject { transactional_id: Some(id.to_string()), group_id: None },
+            _ => Subject::default(),
+        }
+    }
+
+    fn refuse(&self, _version: i16, error: ErrorCode) -> DescribeTransactionsResponse {
+        let states = self.transactional_ids.iter().map(|id| failed(id, error));
+        DescribeTransactionsResponse::default().with_transaction_states(states.collect())
+    }
+
+    async fn serve(self, context: &Context) -> Outcome<DescribeTransactionsResponse> {
+        let states = context.with(|state| {
+            let states = self.transactional_ids.iter().map(|id| match context.coordinates(state, id) {
+                Ok(()) => described(state, id),
+                Err(error) => failed(id, error),
+            });
+            states.collect()
+        });
+        Outcome::Answer(DescribeTransactionsResponse::default().with_transaction_states(states))
+    }
+}
+
+fn failed(id: &TransactionalId, error: ErrorCode) -> Described {
+    Described::default().with_transactional_id(id.clone()).with_error_code(error.code())
+}
+
+fn described(state: &State, id: &TransactionalId) -> Described {
+    let found = match state.coordinators.transactions.describe(id) {
+        Ok(found) => found,
+        Err(error) => return failed(id, ErrorCode::new(error.code())),
+    };
+    let mut topics: Vec<TopicData> = Vec::new();
+    let mut partitions = found.partitions;
+    partitions.sort();
+    for at in partitions {
+        let name = topic_name(&at.topic);
+        match topics.last_mut() {
+            Some(topic) if topic.topic == name => topic.partitions.push(at.partition),
+            _ => topics.push(TopicData::default().with_topic(name).with_partitions(vec![at.partition])),
+        }
+    }
+    Described::default()
+        .with_transactional_id(id.clone())
+        .with_transaction_state(text(found.state.name()))
+        .with_transaction_timeout_ms(found.timeout_ms)
+        .with_transaction_start_time_ms(found.start)
+        .with_producer_id(ProducerId(found.producer.id))
+        .with_producer_epoch(found.producer.epoch)
+        .with_topics(topics)
+}
+
+impl Serve for ListTransactionsRequest {
+    type Answer = ListTransactionsResponse;
+
+    fn refuse(&self, _version: i16, error: ErrorCode) -> ListTransactionsResponse {
+        ListTransactionsResponse::default().with_error_code(error.code())
+    }
+
+    async fn serve(self, context: &Context) -> Outcome<ListTransactionsResponse> {
+        let filter = ListFilter {
+            states: self.state_filters.iter().map(|name| name.to_string()).collect(),
+            producer_ids: self.producer_id_filters.iter().map(|id| id.0).collect(),
+            duration_ms: if context.version() >= 1 { self.duration_filter } else { -1 },
+        };
+        let listed = context.with(|state| {
+            let mut listed = state.coordinators.transactions.list(state.now(), &filter);
+            // Each node tells of the ids that it coordinates, so that a client that asks all has each id once.
+            listed.transactions.retain(|one| context.coordinates(state, &one.transactional_id).is_ok());
+            listed
+        });
+        let states = listed.transactions.into_iter().map(|one| {
+            Listed::default()
+                .with_transactional_id(transactional(&one.transactional_id))
+                .with_producer_id(ProducerId(one.producer_id))
+                .with_transaction_state(text(one.state.name()))
+        });
+        Outcome::Answer(
+            ListTransactionsResponse::default()
+                .with_unknown_state_filters(listed.unknown_states.into_iter().map(text).collect())
+                .with_transaction_states(states.collect()),
+        )
+    }
+}
+
+impl Serve for DescribeProducersRequest {
+    type Answer = DescribeProducersResponse;
+
+    fn refuse(&self, _version: i16, error: ErrorCode) -> DescribeProducersResponse {
+        let topics = self.topics.iter().map(|topic| {
+            let partitions = topic.partition_indexes.iter().map(|index| {
+                PartitionResponse::default().with_partition_index(*index).with_error_code(error.code())
+            });
+            TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions.collect())
+        });
+        DescribeProducersResponse::default().with_topics(topics.collect())
+    }
+
+    async fn serve(self, context: &Context) -> Outcome<DescribeProducersResponse> {
+        let topics = context.with(|state| {
+            let mut topics = Vec::with_capacity(self.topics.len());
+            for topic in &self.topics {
+                let partitions = topic.partition_indexes.iter().map(|index| {
+                    let response = PartitionResponse::default().with_partition_index(*index);
+                    match state.topics.led_by(context.node, &topic.name, *index, -1) {
+                        Err(error) => response.with_error_code(error.code()),
+                        Ok(partition) => response.with_active_producers(
+                            partition.log.producers().into_iter().map(producer).collect(),
+                        ),
+                    }
+                });
+                let partitions = partitions.collect();
+                topics
+                    .push(TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions));
+            }
+            topics
+        });
+        Outcome::Answer(DescribeProducersResponse::default().with_topics(topics))
+    }
+}
+
+fn producer(info: ProducerInfo) -> ProducerState {
+    ProducerState::default()
+        .with_producer_id(ProducerId(info.producer_id))
+        .with_producer_epoch(i32::from(info.producer_epoch))
+        .with_last_sequence(info.last_sequence)
+        .with_last_timestamp(info.last_timestamp)
+        .with_coordinator_epoch(info.coordinator_epoch)
+        .with_current_txn_start_offset(info.current_txn_start_offset)
+}

@@ -1,0 +1,162 @@
+//! The file that lists the topics: a few lines of text, rewritten by rename with each change.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::files::replace;
+use super::{StorageError, TopicMeta};
+
+/// Topics by name.
+type Topics = BTreeMap<String, TopicMeta>;
+
+/// The cluster id and the topics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TopicsFile {
+    /// Nowhere if nothing is kept.
+    path: Option<PathBuf>,
+    fsync: bool,
+    pub(crate) cluster_id: String,
+    pub(crate) topics: Topics,
+}
+
+impl TopicsFile {
+    /// Topics that are not kept anywhere.
+    pub(crate) fn in_memory(cluster_id: String) -> Self {
+        Self { path: None, fsync: false, cluster_id, topics: Topics::new() }
+    }
+
+    /// Reads the file, or writes a new one with this cluster id.
+    pub(crate) fn open(path: PathBuf, fsync: bool, new_cluster_id: String) -> Result<Self, StorageError> {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let new = Self { path: Some(path), fsync, ..Self::in_memory(new_cluster_id) };
+                new.save()?;
+                return Ok(new);
+            }
+            Err(error) => return Err(StorageError::io("read", &path)(error)),
+        };
+        let (cluster_id, topics) = parse(&text)
+            .map_err(|(position, reason)| StorageError::damaged(&path, position as u64, reason))?;
+        Ok(Self { path: Some(path), fsync, cluster_id, topics })
+    }
+
+    /// Keeps a topic; after an error nothing has changed.
+    pub(crate) fn put(&mut self, topic: TopicMeta) -> Result<(), StorageError> {
+        let mut changed = self.clone();
+        changed.topics.insert(topic.name.clone(), topic);
+        changed.save()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Forgets a topic; after an error nothing has changed.
+    pub(crate) fn remove(&mut self, name: &str) -> Result<Option<TopicMeta>, StorageError> {
+        let mut changed = self.clone();
+        let removed = changed.topics.remove(name);
+        if removed.is_some() {
+            changed.save()?;
+            *self = changed;
+        }
+        Ok(removed)
+    }
+
+    /// The folder that the file lies in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."))
+    }
+
+    fn save(&self) -> Result<(), StorageError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let text = write(&self.cluster_id, &self.topics);
+        replace(path, std::iter::once(text.as_bytes()), self.fsync).map(|_| ())
+    }
+}
+
+fn write(cluster_id: &str, topics: &Topics) -> String {
+    let mut text = format!("cluster {}\n", escape(cluster_id));
+    for topic in topics.values() {
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "topic {} {} {}", topic.id, topic.partitions, escape(&topic.name));
+        for (name, value) in &topic.configs {
+            let _ = writeln!(text, "config {} {}", escape(name), escape(value));
+        }
+    }
+    let crc = crc32c::crc32c(text.as_bytes());
+    let _ = writeln!(text, "end {crc:08x}");
+    text
+}
+
+/// The text's content, or where it is wrong.
+fn parse(text: &str) -> Result<(String, Topics), (usize, &'static str)> {
+    let end = text.rfind("end ").ok_or((text.len(), "the last line is missing"))?;
+    let (body, last) = text.split_at_checked(end).ok_or((end, "the last line is missing"))?;
+    if last.trim_end() != format!("end {:08x}", crc32c::crc32c(body.as_bytes())) {
+        return Err((end, "the CRC is wrong"));
+    }
+    let mut cluster_id = None;
+    let mut topics = Topics::new();
+    let mut current: Option<TopicMeta> = None;
+    let mut position = 0;
+    for line in body.split_inclusive('\n') {
+        let wrong = (position, "the line can't be read");
+        position += line.len();
+        let (word, rest) = line.trim_end_matches('\n').split_once(' ').ok_or(wrong)?;
+        match word {
+            "cluster" => cluster_id = Some(unescape(rest).ok_or(wrong)?),
+            "topic" => {
+                topics.extend(current.take().map(|topic| (topic.name.clone(), topic)));
+                current = Some(parse_topic(rest).ok_or(wrong)?);
+            }
+            "config" => {
+                let (name, value) = rest.split_once(' ').ok_or(wrong)?;
+                let pair = unescape(name).zip(unescape(value)).ok_or(wrong)?;
+                current.as_mut().ok_or(wrong)?.configs.push(pair);
+            }
+            _ => return Err(wrong),
+        }
+    }
+    topics.extend(current.map(|topic| (topic.name.clone(), topic)));
+    Ok((cluster_id.ok_or((0, "the cluster id is missing"))?, topics))
+}
+
+fn parse_topic(rest: &str) -> Option<TopicMeta> {
+    let mut words = rest.splitn(3, ' ');
+    let id = Uuid::parse_str(words.next()?).ok()?;
+    let partitions = words.next()?.parse().ok()?;
+    Some(TopicMeta { id, partitions, name: unescape(words.next()?)?, configs: Vec::new() })
+}
+
+/// Spaces, ends of lines and backslashes are written as escapes, so that a line can be split at its spaces.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            ' ' => escaped.push_str("\\s"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(match letter {
+            '\\' => match letters.next()? {
+                '\\' => '\\',
+                'n' => '\n',
+                's' => ' ',
+                _ => return None,
+            },
+            letter => letter,
+        });
+    }
+    Some(plain)
+}

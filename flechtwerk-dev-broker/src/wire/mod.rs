@@ -1,0 +1,19 @@
+//! Bytes on a connection: frames with limits, headers, and which APIs and versions exist here.
+//!
+//! Nothing in this module trusts a length that a client sent. A frame is read in bounded pieces, its structure is walked
+//! before a message is decoded (the decoders reserve memory by the lengths they find), and whatever is wrong is one error
+//! that closes one connection.
+
+mod api;
+mod frame;
+mod header;
+mod message;
+mod shape;
+mod shapes;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use api::Api;
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
+pub(crate) use header::{Parsed, RequestHeader};
+pub(crate) use message::{Malformed, decode, encode};

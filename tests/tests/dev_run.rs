@@ -1,0 +1,61 @@
+//! `run --dev`: a first run that needs nothing but the program (S11.1).
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+
+use flechtwerk_tests::kafka::Write;
+use flechtwerk_tests::{Kafka, Observer, Seen, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Ended with the test, whatever becomes of it.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_development_broker_runs_inside_the_process_with_all_topics() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("log");
+    let file = File::create(&log).expect("a log file");
+    let child = Command::new(env!("CARGO_BIN_EXE_rig"))
+        .args(["run", "--dev", "--dev-partitions", "2", "--stage", "count"])
+        .env_clear()
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().expect("a log file"))
+        .stderr(file)
+        .spawn()
+        .expect("start the rig");
+    let mut program = Program(child);
+    let said = || std::fs::read_to_string(&log).expect("the log");
+    wait_for("all tasks run", || said().matches("task is running").count() == 2);
+
+    let line = said().lines().find(|line| line.contains("development broker")).map(str::to_owned);
+    let line = line.expect("one line about the broker");
+    assert!(line.contains("for development only"), "{line}");
+    let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("its address");
+    let kafka = Kafka { brokers: address.trim_end_matches(':').to_owned() };
+    assert_eq!((kafka.partitions("words"), kafka.partitions("counts")), (2, 2));
+
+    let counts = Observer::start(&kafka, "counts");
+    kafka.write("words", ["a", "b", "a"].map(|word| Write::new(word, "x")));
+    let mut seen: Vec<_> =
+        counts.wait(3).iter().map(|one: &Seen| (one.key_text(), one.value_text())).collect();
+    seen.sort();
+    let expected = [("a", "1"), ("a", "2"), ("b", "1")];
+    assert_eq!(seen, expected.map(|(word, count)| (word.to_owned(), count.to_owned())));
+    drop(counts);
+
+    let pid = i32::try_from(program.0.id()).expect("a process id");
+    kill(Pid::from_raw(pid), Signal::SIGTERM).expect("SIGTERM");
+    assert_eq!(program.0.wait().expect("its end").code(), Some(0), "{}", said());
+    assert_eq!(said().matches("development broker").count(), 1, "{}", said());
+    // State is in memory.
+    assert_eq!(std::fs::read_dir(dir.path()).expect("the folder").count(), 1, "nothing but the log is left");
+}
