@@ -73,6 +73,7 @@ const fn extractor(
 /// Configs in words, to alerts, with a cursor.
 pub(crate) static POLL: StageInfo = extractor("poll", &[&WORDS], &[STATE, Part::Output(&ALERTS)]);
 /// Configs in words and counts, to alerts, without a cursor.
+#[cfg(feature = "kafka")]
 pub(crate) static POLL_BOTH: StageInfo = extractor("poll-both", &[&WORDS, &COUNTS], &[Part::Output(&ALERTS)]);
 /// No configs, to alerts.
 pub(crate) static TICK: StageInfo = extractor("tick", &[], &[STATE, Part::Output(&ALERTS)]);
