@@ -106,12 +106,14 @@ fn answer(inner: &Inner, stream: TcpStream) -> std::io::Result<()> {
     inner.requests.fetch_add(1, Ordering::SeqCst);
     let now = inner.now.fetch_add(1, Ordering::SeqCst) + 1;
     inner.most.fetch_max(now, Ordering::SeqCst);
-    let answered = serve(inner, &line, stream);
+    let page = serve(inner, &line, &stream);
+    // Before the answer: who has it may ask again at once.
     inner.now.fetch_sub(1, Ordering::SeqCst);
-    answered
+    page?.map_or(Ok(()), |page| (&stream).write_all(page.as_bytes()))
 }
 
-fn serve(inner: &Inner, line: &str, mut stream: TcpStream) -> std::io::Result<()> {
+/// The answer; `None` if nobody waits for it any more.
+fn serve(inner: &Inner, line: &str, stream: &TcpStream) -> std::io::Result<Option<String>> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default().to_owned();
     let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
@@ -122,7 +124,7 @@ fn serve(inner: &Inner, line: &str, mut stream: TcpStream) -> std::io::Result<()
     stream.set_nonblocking(true)?;
     while inner.silent.load(Ordering::SeqCst) {
         if matches!(stream.peek(&mut [0]), Ok(0)) {
-            return Ok(());
+            return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -133,5 +135,5 @@ fn serve(inner: &Inner, line: &str, mut stream: TcpStream) -> std::io::Result<()
         *inner.served.lock().expect("the pages").entry((name, cursor)).or_default() += 1;
     }
     let page: Vec<String> = (cursor..end).map(|item| item.to_string()).collect();
-    stream.write_all((page.join(" ") + "\n").as_bytes())
+    Ok(Some(page.join(" ") + "\n"))
 }

@@ -406,7 +406,7 @@ impl Thread {
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         let took = began.elapsed();
-        self.patience.check_duration(&self.context, &outcome, took, &batch)?;
+        self.patience.check_duration(&self.context, &outcome, took, batch)?;
         self.patience.check_lateness(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {
