@@ -36,7 +36,7 @@ struct Args {
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     compact_every: Option<Duration>,
     /// The shortest session time-out that a member of a group may ask for (group.min.session.timeout.ms)
-    #[arg(long, value_name = "PERIOD", value_parser = period, default_value = "6s")]
+    #[arg(long, value_name = "PERIOD", value_parser = period, default_value = "1s")]
     min_session_timeout: Duration,
     /// What to log on stderr, such as `info` or `flechtwerk_dev_broker=debug`
     #[arg(long, value_name = "FILTER", default_value = "warn")]

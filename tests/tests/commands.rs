@@ -1,6 +1,6 @@
 //! The commands of the binary (S11.1, S11.3, S6.3): what they print, what they change and what they refuse.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flechtwerk_tests::job::{answer, commit, logged, program, read_all, wait_for_tasks};
 use flechtwerk_tests::kafka::Write;
@@ -164,10 +164,18 @@ fn reset_refuses_while_members_are_alive() {
 #[test]
 fn reset_cut_short() {
     let job = stopped_job();
+    let begin = Instant::now();
+    assert_eq!(job.tool(&["reset", "--execute"]).0, 0);
+    let mut whole = begin.elapsed();
     wait_within(Duration::from_secs(90), "a kill between the mark and the end of a reset", || {
+        let begin = Instant::now();
         let mut reset = job.tool_command(&["reset", "--execute"]).spawn().expect("start it");
         // Somewhere on its way; where exactly is what this looks for.
-        std::thread::sleep(Duration::from_millis(rand::rng().random_range(20..300)));
+        std::thread::sleep(whole.mul_f64(rand::rng().random_range(0.2..1.2)));
+        // One that had ended tells how long it takes by now.
+        if reset.try_wait().expect("its state").is_some() {
+            whole = begin.elapsed();
+        }
         reset.kill().and_then(|()| reset.wait()).expect("kill it");
         job.committed("words").values().any(|(_, metadata)| metadata == "resetting")
     });
