@@ -8,6 +8,7 @@ pub mod latency;
 pub mod load;
 pub mod loop_;
 pub mod paced;
+pub mod pages;
 pub mod perf;
 pub mod report;
 pub mod startup;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::cluster::Cluster;
 use crate::contestant::{Contestant, Kind};
 use crate::handover::Departure;
+use crate::pages::Work;
 use crate::perf::KafkaScript;
 use crate::report::{Row, Target, cpu, in_seconds, median, memory, rate, seconds};
 use crate::throughput::{Drained, drain};
-use crate::{compile, handover, latency, load, startup, transactions, verify};
+use crate::{compile, handover, latency, load, pages, startup, transactions, verify};
 
 const KEYS: u64 = 100_000;
 const MILLION: u64 = 1_000_000;
@@ -33,6 +34,8 @@ pub enum Part {
     Handover,
     /// Own CPU time of a transaction
     Transaction,
+    /// Pages of an extractor
+    Pages,
     /// What the macros add to `cargo check`
     Compile,
 }
@@ -62,6 +65,7 @@ impl Suite {
             Part::Tasks => self.tasks(),
             Part::Handover => self.handover(),
             Part::Transaction => self.transaction(),
+            Part::Pages => self.pages(),
             Part::Compile => compile(),
         }
     }
@@ -265,6 +269,21 @@ impl Suite {
             rows.push(Row::figure(measure, seconds, time, Target::AtMost(target)));
         }
         Ok(rows)
+    }
+
+    fn pages(&self) -> anyhow::Result<Vec<Row>> {
+        let configs = 1000;
+        let pages = (self.records / configs / pages::MESSAGES).max(1);
+        let work = Work { configs, tokens: 16, pages };
+        let mut measured: [Vec<f64>; 2] = Default::default();
+        for _ in 0..self.repeats {
+            for (by_hand, pages) in [self.loop_only, true].into_iter().zip(&mut measured) {
+                pages.push(pages::measure(&self.cluster, by_hand, work)? * pages::MESSAGES as f64);
+            }
+        }
+        let [stage, by_hand] = measured.map(median);
+        let measure = "messages of an extractor, 1,000 configs and 16 tokens, beside a loop";
+        Ok(vec![Row::ratio(measure, rate, stage, by_hand, Target::AtLeast(0.8))])
     }
 
     fn transaction(&self) -> anyhow::Result<Vec<Row>> {

@@ -15,15 +15,17 @@ pub static DEMO: flechtwerk::glue::Pipeline = {
             listed: <__S1 as flechtwerk::glue::Listable>::LISTED,
         },
     ];
+    const __RESOURCES: &[flechtwerk::glue::ResourceEntry] = &[];
     const __TABLE: &flechtwerk::glue::Table<2usize> = &flechtwerk::glue::check::<
         2usize,
         { flechtwerk::glue::places(__ENTRIES) },
-    >("demo", __ENTRIES);
+    >("demo", __ENTRIES, __RESOURCES);
     const _: () = __TABLE.entry(0usize);
     #[cfg(feature = "other")]
     const _: () = __TABLE.entry(1usize);
     flechtwerk::glue::Pipeline {
         name: "demo",
         stages: &flechtwerk::glue::stages::<{ __ENTRIES.len() }>(__ENTRIES),
+        resources: __RESOURCES,
     }
 };

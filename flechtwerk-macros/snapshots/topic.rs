@@ -16,5 +16,12 @@ const _: () = {
             value_codec: "Json<u64>",
             key_nullable: <Self::KeyCodec as ::flechtwerk::glue::Codec>::NULLABLE,
         };
+        type Row = <<Self as ::flechtwerk::glue::Topic>::ValueCodec as ::flechtwerk::glue::Codec>::Item;
+        fn row(
+            key: &<<Self as ::flechtwerk::glue::Topic>::KeyCodec as ::flechtwerk::glue::Codec>::Item,
+            value: <<Self as ::flechtwerk::glue::Topic>::ValueCodec as ::flechtwerk::glue::Codec>::Item,
+        ) -> ::flechtwerk::glue::Result<Self::Row> {
+            ::flechtwerk::glue::Ok(value)
+        }
     }
 };

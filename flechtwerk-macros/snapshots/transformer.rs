@@ -38,6 +38,7 @@ const _: () = {
             __Input,
             (__T0, ()),
             (State<Count>, (Out<Counts>, ())),
+            (),
             Result,
         ) as ::flechtwerk::glue::CheckedBy<
             {
@@ -58,6 +59,7 @@ const _: () = {
                         ::flechtwerk::glue::Says<Count>,
                     >(),
                 ];
+                let shared: [&[::flechtwerk::glue::Share]; 0usize] = [];
                 ::flechtwerk::glue::inputs_complete("Record<Words>", &inputs);
                 ::flechtwerk::glue::state_taken("Count", &slots);
                 ::flechtwerk::glue::key_not_null(inputs[0usize].info);
@@ -75,17 +77,22 @@ const _: () = {
                     <<Self::Topics as ::flechtwerk::glue::Pair>::First as ::flechtwerk::glue::Topic>::INFO,
                 ],
                 parts: ::flechtwerk::glue::AllParts::<Self::Slots, 12usize>::LIST,
+                shared: &[],
                 start: ::flechtwerk::glue::Start::Earliest,
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: false,
+                extractor: ::core::option::Option::None,
+                policy: ::flechtwerk::glue::Policy::CRASH,
                 stub: false,
             };
             type Input = <count as ::flechtwerk::glue::Checked>::Input;
             type Topics = <count as ::flechtwerk::glue::Checked>::Topics;
             type Slots = <count as ::flechtwerk::glue::Checked>::Slots;
+            type Shared = <count as ::flechtwerk::glue::Checked>::Shared;
             fn call(
                 input: Self::Input,
                 slots: &mut Self::Slots,
+                shared: &Self::Shared,
             ) -> impl ::flechtwerk::glue::Future<
                 Output = <count as ::flechtwerk::glue::Checked>::Returns,
             > + ::flechtwerk::glue::Send {

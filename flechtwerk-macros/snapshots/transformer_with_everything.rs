@@ -23,9 +23,14 @@ const _: () = {
         type __Input = <Text as fw::glue::CheckedBy<
             { fw::glue::input_type::<Text>() },
         >>::It;
+        type __Given = Dead;
+        type __DeadLetters = <__Given as fw::glue::CheckedBy<
+            { fw::glue::dead_letters::<<__Given as fw::glue::Same>::T>() },
+        >>::It;
         type r#match = <(
             __Input,
             (__T0, (__T1, ())),
+            (),
             (),
             fw::Result,
         ) as fw::glue::CheckedBy<
@@ -43,8 +48,14 @@ const _: () = {
                     >(),
                 ];
                 let slots: [&[fw::glue::Part]; 0usize] = [];
+                let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::inputs_complete("Text", &inputs);
                 fw::glue::input_once(&inputs, 1usize);
+                fw::glue::dead_letters_apart(
+                    <__DeadLetters as fw::glue::Topic>::INFO,
+                    &inputs,
+                    &slots,
+                );
                 fw::glue::returns::<fw::Result>()
             },
         >>::It;
@@ -58,14 +69,23 @@ const _: () = {
                     <<<Self::Topics as fw::glue::Pair>::Second as fw::glue::Pair>::First as fw::glue::Topic>::INFO,
                 ],
                 parts: fw::glue::AllParts::<Self::Slots, 0usize>::LIST,
+                shared: &[],
                 start: fw::glue::Start::Latest,
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
+                extractor: ::core::option::Option::None,
+                policy: fw::glue::Policy {
+                    named: true,
+                    dead_letters: ::core::option::Option::Some(
+                        <__DeadLetters as fw::glue::Topic>::INFO,
+                    ),
+                },
                 stub: false,
             };
             type Input = <r#match as fw::glue::Checked>::Input;
             type Topics = <r#match as fw::glue::Checked>::Topics;
             type Slots = <r#match as fw::glue::Checked>::Slots;
+            type Shared = <r#match as fw::glue::Checked>::Shared;
             fn key(raw: &fw::glue::RawRecord) -> fw::glue::Tried<fw::glue::Bytes> {
                 let input = <Self as fw::glue::Stage>::decode(raw)?;
                 fw::glue::key::<
@@ -73,9 +93,13 @@ const _: () = {
                     _,
                 >(keys::by_value, &input)
             }
+            fn on_invalid(record: &fw::glue::Invalid<'_>) -> fw::glue::Answer {
+                fw::glue::on_invalid::<fw::glue::WithDeadLetters, _>(decide, record)
+            }
             fn call(
                 input: Self::Input,
                 slots: &mut Self::Slots,
+                shared: &Self::Shared,
             ) -> impl fw::glue::Future<
                 Output = <r#match as fw::glue::Checked>::Returns,
             > + fw::glue::Send {

@@ -32,15 +32,19 @@ const _: () = {
             application_id: ::core::option::Option::None,
             inputs: &[],
             parts: &[],
+            shared: &[],
             start: ::flechtwerk::glue::Start::Earliest,
             order: ::flechtwerk::glue::Order::Inputs,
             custom_key: false,
+            extractor: ::core::option::Option::None,
+            policy: ::flechtwerk::glue::Policy::CRASH,
             stub: true,
         };
         type Input = ();
         type Topics = ();
         type Slots = ();
-        fn call(_: (), _: &mut ()) -> ::flechtwerk::glue::Ready {
+        type Shared = ();
+        fn call(_: (), _: &mut (), _: &()) -> ::flechtwerk::glue::Ready {
             ::flechtwerk::glue::ready()
         }
     }

@@ -6,13 +6,15 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Error, LitInt, LitStr, Path, Result, Token, Type, bracketed, parse_quote, parse2};
 
 use crate::errors::{Errors, nearest};
-use crate::spans::written;
+use crate::spans::{ends, written};
 
 /// What kind of value an argument has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `[A, B]`
     Types,
+    /// `A`, or `[A, B]`
+    Topics,
     /// `SomeType`
     Type,
     /// `Utf8`
@@ -31,6 +33,7 @@ impl Kind {
     fn example(self) -> String {
         match self {
             Kind::Types => "[Topic]".into(),
+            Kind::Topics => "Topic".into(),
             Kind::Type => "SomeType".into(),
             Kind::Codec => "Utf8".into(),
             Kind::Text => "\"..\"".into(),
@@ -204,6 +207,11 @@ fn parse_one(
                     format!("`{name}` is a list: `{name} = [{}]`", written(&rest))
                 }
                 Kind::Types => format!("`{name}` is a list of topics: `{name} = [One, Another]`"),
+                Kind::Topics => {
+                    format!(
+                        "`{name}` is a topic, or a list of them: `{name} = Topic`, `{name} = [One, Another]`"
+                    )
+                }
                 Kind::Codec => format!("`{name}` is a codec: `{name} = Utf8`"),
                 Kind::Type => format!("`{name}` is a type: `{name} = SomeType`"),
                 Kind::Text => format!("`{name}` is a text: `{name} = \"..\"`"),
@@ -221,7 +229,12 @@ fn parse_one(
 
 fn parse_value(stream: ParseStream<'_>, kind: Kind) -> Result<Value> {
     Ok(match kind {
-        Kind::Types => {
+        Kind::Topics if !stream.peek(syn::token::Bracket) => {
+            let ty = stream.parse::<Type>()?;
+            let span = ends(&ty).0;
+            Value::Types(vec![ty], span)
+        }
+        Kind::Types | Kind::Topics => {
             let content;
             let brackets = bracketed!(content in stream);
             let types = content.parse_terminated(Type::parse, Token![,])?;
@@ -242,7 +255,7 @@ fn parse_value(stream: ParseStream<'_>, kind: Kind) -> Result<Value> {
 }
 
 /// Splits at commas that stand outside of angle brackets; other brackets are one token each.
-fn split(tokens: TokenStream) -> Vec<TokenStream> {
+pub(crate) fn split(tokens: TokenStream) -> Vec<TokenStream> {
     let mut arguments = vec![];
     let mut current = vec![];
     let mut depth = 0;

@@ -8,10 +8,12 @@
 mod args;
 mod errors;
 mod expand;
+mod extractor;
 mod item;
 mod model;
 mod names;
 mod spans;
+mod upgrades;
 
 #[cfg(test)]
 mod snapshots;
@@ -39,6 +41,11 @@ use proc_macro::TokenStream;
 /// - The name comes first: 1 to 249 letters, digits, `.`, `_` and `-`.
 /// - `key` and `value` name codecs. There is no default, and nothing is guessed from a type's name: `Utf8`, `Bytes`,
 ///   `Json<T>`, `BigEndian<u64>` and its like, or one of your own. What may be null is `Nullable<..>`.
+/// - `row = R, enrich = path::to::function`: in a `Table` of the topic there is an `R` for each key, which the function makes
+///   of a key and a value, `fn(&Key<T>, Value<T>) -> flechtwerk::Result<R>`; without it, the value.
+/// - `on_invalid = path::to::function`: decides about records of a `Table` of the topic that don't decode, as a stage's
+///   `on_invalid` does about its inputs; without it, the process stops at such a record.
+/// - `empty_is_delete = true`: in a `Table` of the topic, a value without a single byte deletes its key, as null always does.
 /// - `crate = path` says where flechtwerk is, if it has another name: `crate = fw`.
 #[proc_macro_attribute]
 pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -84,8 +91,11 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - The first parameter is the input, by value: a `Record<Topic>`, or for several topics an enum with
 ///   [`#[derive(Input)]`](derive@Input).
-/// - All others are `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of your own that
-///   implement `Slot`. What a function does not take as a parameter it cannot do.
+/// - What belongs to one key is taken by `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of
+///   your own that implement `Slot`.
+/// - What all share is taken by `&`: `Table<T>`, `Res<R>`, or types of your own that implement `Shared`.
+///
+/// What a function does not take as a parameter it cannot do.
 ///
 /// Its future must be `Send`: no `Rc` and no lock guard may live across an `.await`.
 ///
@@ -102,6 +112,11 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///   equal ones in the order of `inputs`. The default is `order = inputs`.
 /// - `start = latest`: where nothing was ever committed, it begins at the end of its inputs. The default is
 ///   `start = earliest`.
+/// - `on_invalid = path::to::function`: decides about records that don't decode, where the default is to stop at them. The
+///   function gets a `&flechtwerk::invalid::Invalid<'_>` and returns an `Answer`; `flechtwerk::invalid::{crash, skip,
+///   dead_letter}` are ready-made.
+/// - `dead_letters = Topic`: where that function may send such records, in the same transaction. The topic's codecs are
+///   `Nullable<Bytes>`, both.
 /// - `name = ".."`: the stage's name, if not the function's.
 /// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
 ///   ids and the changelog topic; whoever changes it begins from the start, without state.
@@ -126,6 +141,139 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::transformer(arguments.into(), item.into()).into()
+}
+
+/// Makes an async function a stage that brings data in: outside world in, Kafka out. The function stays what it was, and
+/// a test can call it.
+///
+/// One call is one page: its messages and its cursor, which is the state, are committed together or not at all.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+///
+/// #[topic("feeds", key = Utf8, value = Json<u64>)]
+/// pub struct Feeds;
+/// #[topic("items", key = Utf8, value = Json<u64>)]
+/// pub struct Items;
+///
+/// /// Counts up to the number that the config says.
+/// #[extractor(config = Feeds, state = u64, poll_interval = "30s")]
+/// pub async fn poll(feed: &Record<Feeds>, cursor: &mut State<u64>, out: &mut Out<Items>) -> flechtwerk::Result<Next> {
+///     let next = cursor.unwrap_or(0);
+///     if next == feed.value {
+///         return Ok(Next::Idle);
+///     }
+///     out.send(feed.key.clone(), next);
+///     cursor.set(next + 1);
+///     Ok(Next::Again)
+/// }
+///
+/// flechtwerk::pipeline!(pub DEMO = "demo": [poll]);
+///
+/// let mut driver = flechtwerk::testing::Driver::new(&DEMO);
+/// driver.send::<Feeds>("a".into(), 3);
+/// driver.poll_blocking("poll")?;
+/// assert_eq!(driver.read::<Items>().len(), 3);
+/// # Ok::<(), flechtwerk::testing::Failed>(())
+/// ```
+///
+/// # The function
+///
+/// It is `async`, free and not generic, and returns `flechtwerk::Result<Next>`: [`Next::Again`] asks for the next page at
+/// once, [`Next::Idle`] waits for `poll_interval`, [`Next::After`] for a time of its own.
+///
+/// - With `config`, the first parameter is the config record, by `&`: a `&Record<Topic>`, or for several topics a `&` of an
+///   enum with [`#[derive(Input)]`](derive@Input). Each config is polled on its own, with a cursor of its own.
+/// - By `&mut` come `State<S>` at most once, `Out<T>` for each topic it sends to, and types of your own that implement
+///   `Slot`; by `&` come `Table<T>`, `Res<R>`, and types of your own that implement `Shared`.
+///
+/// # Arguments
+///
+/// - `config = Topic`, or `config = [Topic, ..]`: where its configs lie, one record each. The topics are read whole, and the
+///   last record of a key counts; a null value removes a config, whose cursor stays. Without `config` there is one implicit
+///   config.
+/// - `state = S`: it keeps an `S` for each config, its cursor, and takes a `&mut State<S>`. Required without `config`.
+/// - `poll_interval = "30s"`: how long a config rests when its source has nothing new, counted from the end of a call.
+/// - `suspended = path::to::function`: says of a config, by reference, whether it is suspended; such a config is not polled,
+///   and keeps its cursor.
+/// - `key = path::to::function`: computes the state key from a reference to the config, as anything that is
+///   `AsRef<[u8]>`, if it is not the record's key.
+/// - `name = ".."`: the stage's name, if not the function's.
+/// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
+///   ids and the changelog topic; whoever changes it begins from the start, without cursors.
+/// - `crate = path`: where flechtwerk is, if it has another name.
+///
+/// [`Next::Again`]: ../flechtwerk/enum.Next.html
+/// [`Next::Idle`]: ../flechtwerk/enum.Next.html
+/// [`Next::After`]: ../flechtwerk/enum.Next.html
+#[proc_macro_attribute]
+pub fn extractor(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::extractor(arguments.into(), item.into()).into()
+}
+
+/// Makes an async function the maker of a resource: something that stages share, such as the client of another system.
+///
+/// ```
+/// use flechtwerk::prelude::*;
+/// use flechtwerk::Secret;
+/// use serde::Deserialize;
+///
+/// #[topic("alerts", key = Utf8, value = Utf8)]
+/// pub struct Alerts;
+///
+/// /// `[resources.pager]` of the settings file, and `FLECHTWERK_RESOURCES_PAGER_TOKEN`.
+/// #[derive(Deserialize)]
+/// pub struct PagerSettings {
+///     url: String,
+///     token: Secret<String>,
+/// }
+///
+/// pub struct Pager {
+///     url: String,
+///     token: Secret<String>,
+/// }
+///
+/// impl Pager {
+///     async fn page(&self, text: &str) -> flechtwerk::Result {
+///         // ..
+/// #       let _ = (&self.url, self.token.expose(), text);
+///         Ok(())
+///     }
+/// }
+///
+/// #[resource]
+/// pub async fn pager(settings: PagerSettings) -> flechtwerk::Result<Pager> {
+///     Ok(Pager { url: settings.url, token: settings.token })
+/// }
+///
+/// #[transformer(inputs = [Alerts])]
+/// pub async fn page(alert: Record<Alerts>, pager: &Res<Pager>) -> flechtwerk::Result {
+///     pager.page(&alert.value).await
+/// }
+///
+/// flechtwerk::pipeline!(pub DEMO = "demo": [page], resources = [pager]);
+/// ```
+///
+/// # The function
+///
+/// It is `async`, free and not generic, and returns `flechtwerk::Result<R>` or another `Result<R, E>`, where `R` is a type of
+/// the same crate. For each `R` there is one such function; something of another crate is put into a struct of your own.
+///
+/// Its parameters are its settings, by value, if it has any: one type with `#[derive(Deserialize)]`; and other resources,
+/// each as a `&Res<R>`.
+///
+/// It runs once in a process, before anything is read, and only if a stage that runs needs it. If it fails, the process ends
+/// with status 2.
+///
+/// # Arguments
+///
+/// - `name = ".."`: the name of its settings, if not the function's.
+/// - `close = path::to::function`: an async function that takes a `&R` and returns what a stage returns. It is called when
+///   the stages have ended, those of resources made later first; what it does not finish within 5 seconds is left.
+/// - `crate = path`: where flechtwerk is, if it has another name.
+#[proc_macro_attribute]
+pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::resource(arguments.into(), item.into()).into()
 }
 
 /// Makes an enum the input of stages that read several topics: each variant holds the record of one.
@@ -180,9 +328,12 @@ pub fn input(item: TokenStream) -> TokenStream {
 /// totals.get_or_insert_default().count += 1;
 /// ```
 ///
-/// - `#[state(version = N)]`: the version that is written, 1 if not given. A stored state of another version is not read:
-///   the stage stops and names it. A change that serde can read either way, such as a new field with a default, needs no
+/// - `#[state(version = N)]`: the version that is written, 1 if not given. A stored state of a version that the
+///   program does not know is not read: the stage stops and names it. A change that serde can read either way, such as a new field with a default, needs no
 ///   new version.
+/// - `#[state(upgrade_from(1 = Old, with = path::to::function))]`, once for each older version that can be read: the type that
+///   the state was then, itself a state of that version, and a function that makes the **next** version of it, or a `Result`
+///   with that. States are upgraded when a record asks for them, and written only where they change.
 /// - `#[state(crate = path)]`: where flechtwerk is, if it has another name.
 #[proc_macro_derive(State, attributes(state))]
 pub fn state(item: TokenStream) -> TokenStream {

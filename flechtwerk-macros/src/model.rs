@@ -20,6 +20,8 @@ const SPEC: &[(&str, Kind)] = &[
     ("application_id", Kind::Text),
     ("order", Kind::Word(&["inputs", "timestamp"])),
     ("start", Kind::Word(&["earliest", "latest"])),
+    ("on_invalid", Kind::Path),
+    ("dead_letters", Kind::Type),
 ];
 
 /// A stage without mistakes, as far as tokens can tell.
@@ -33,11 +35,28 @@ pub(crate) struct Stage {
     pub(crate) order: &'static str,
     /// `Earliest` or `Latest`.
     pub(crate) start: &'static str,
+    /// The function that decides about records which don't decode, and where it may send them.
+    pub(crate) on_invalid: Option<Path>,
+    pub(crate) dead_letters: Option<Type>,
     /// The first parameter's type.
     pub(crate) input: Type,
-    /// What the other parameters refer to.
+    /// What the parameters by `&mut` refer to.
     pub(crate) slots: Vec<Type>,
+    /// What those by `&` refer to.
+    pub(crate) shared: Vec<Type>,
+    /// For each parameter after the first, whether it is by `&mut`.
+    pub(crate) by_mut: Vec<bool>,
     pub(crate) returns: Type,
+    /// What only an extractor has.
+    pub(crate) polling: Option<Polling>,
+}
+
+/// How an extractor is polled.
+pub(crate) struct Polling {
+    /// The interval in milliseconds.
+    pub(crate) interval: u64,
+    /// Says which configs are not polled.
+    pub(crate) suspended: Option<Path>,
 }
 
 /// Reads the attribute.
@@ -64,7 +83,9 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         })
         .collect();
     let inputs = inputs(args, &parameters, errors);
-    let (input, slots) = check_parameters(&parameters, &signature.ident, signature, &mut wrong);
+    check_dead_letters(args, errors);
+    let Parameters { input, slots, shared, by_mut } =
+        check_parameters(&parameters, &signature.ident, signature, &mut wrong);
     let returns = match &signature.output {
         ReturnType::Type(_, ty) => Some((**ty).clone()),
         ReturnType::Default => {
@@ -86,9 +107,14 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         key: args.path("key").cloned(),
         order: if args.word("order").as_deref() == Some("timestamp") { "Timestamp" } else { "Inputs" },
         start: if args.word("start").as_deref() == Some("latest") { "Latest" } else { "Earliest" },
+        on_invalid: args.path("on_invalid").cloned(),
+        dead_letters: args.ty("dead_letters").cloned(),
         input: input?,
         slots,
+        shared,
+        by_mut,
         returns: returns?,
+        polling: None,
     })
 }
 
@@ -131,7 +157,7 @@ fn as_one(wrong: Errors, function: &Function, parameters: &[&PatType]) -> Errors
 }
 
 /// The function is async, free, not generic.
-fn check_kind(function: &Function, errors: &mut Errors) {
+pub(crate) fn check_kind(function: &Function, errors: &mut Errors) {
     let signature = &function.signature;
     if let Some(receiver) = signature.receiver() {
         errors.at(
@@ -172,7 +198,7 @@ fn check_kind(function: &Function, errors: &mut Errors) {
     }
 }
 
-fn name(args: &Args, function: &Ident, errors: &mut Errors) -> String {
+pub(crate) fn name(args: &Args, function: &Ident, errors: &mut Errors) -> String {
     if let Some(name) = args.text("name") {
         names::check_part("a stage's name", name, errors);
         return name.value();
@@ -212,21 +238,42 @@ fn inputs(args: &Args, parameters: &[&PatType], errors: &mut Errors) -> Vec<Type
     types.to_vec()
 }
 
-/// The first parameter is the input, by value; all others are `&mut`.
+/// Dead letters need somebody who sends them.
+fn check_dead_letters(args: &Args, errors: &mut Errors) {
+    if let Some(topic) = args.ty("dead_letters")
+        && !args.mentions("on_invalid")
+    {
+        errors.at(
+            topic,
+            "nothing would send records to this topic, since a stage crashes at those that don't decode: add \
+             `on_invalid = flechtwerk::invalid::dead_letter`, or a function of your own that decides",
+        );
+    }
+}
+
+/// The parameters, by their ways of being passed.
+#[derive(Default)]
+pub(crate) struct Parameters {
+    pub(crate) input: Option<Type>,
+    pub(crate) slots: Vec<Type>,
+    pub(crate) shared: Vec<Type>,
+    pub(crate) by_mut: Vec<bool>,
+}
+
+/// The first parameter is the input, by value; all others are `&mut` or `&`.
 fn check_parameters(
     parameters: &[&PatType],
     name: &Ident,
     signature: &syn::Signature,
     errors: &mut Errors,
-) -> (Option<Type>, Vec<Type>) {
+) -> Parameters {
     if parameters.is_empty() && signature.receiver().is_none() {
         errors.span(
             signature.paren_token.span.join(),
             format!("a stage takes its input first: `async fn {name}(record: Record<Topic>, ..)`"),
         );
     }
-    let mut input = None;
-    let mut slots = vec![];
+    let mut sorted = Parameters::default();
     for (n, parameter) in parameters.iter().enumerate() {
         if let Some(cfg) = parameter.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             errors.at(
@@ -254,19 +301,29 @@ fn check_parameters(
                     });
                 }
             }
-            (0, ty) => input = Some(ty.clone()),
+            (0, ty) => sorted.input = Some(ty.clone()),
             (_, Type::Reference(reference)) if reference.mutability.is_some() => {
-                slots.push((*reference.elem).clone())
+                sorted.slots.push((*reference.elem).clone());
+                sorted.by_mut.push(true);
             }
-            (_, ty) => errors.at(ty, not_a_slot(parameters[0], parameter)),
+            (_, Type::Reference(reference)) if !by_mut_or_value(&reference.elem) => {
+                sorted.shared.push((*reference.elem).clone());
+                sorted.by_mut.push(false);
+            }
+            (_, ty) => errors.at(ty, misplaced(parameters[0], parameter)),
         }
     }
-    (input, slots)
+    sorted
 }
 
-/// What is wrong with a later parameter that is no `&mut`.
-fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
-    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`";
+/// What surely is not taken by `&`.
+pub(crate) fn by_mut_or_value(ty: &Type) -> bool {
+    ["State", "Out", "Record"].contains(&head(ty).as_str())
+}
+
+/// What is wrong with a later parameter that is not passed as such a type is.
+fn misplaced(first: &PatType, parameter: &PatType) -> String {
+    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, `&Table<T>`, `&Res<R>`, and your own types made of these";
     let ty = match &*parameter.ty {
         Type::Reference(reference) => &*reference.elem,
         ty => ty,
@@ -274,6 +331,7 @@ fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
     let shown = written(ty);
     match head(ty).as_str() {
         "State" | "Out" => format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`"),
+        "Res" | "Table" => format!("all records share one, so it is taken by `&`: write `&{shown}`"),
         "Record" if matches!(&*first.ty, Type::Reference(_)) => {
             format!("the input comes first: move `{}` to the front", written(parameter))
         }
@@ -289,7 +347,7 @@ fn not_a_slot(first: &PatType, parameter: &PatType) -> String {
 }
 
 /// `impl Trait` in a parameter's type, at its top or behind a reference.
-fn impl_trait(ty: &Type) -> Option<&Type> {
+pub(crate) fn impl_trait(ty: &Type) -> Option<&Type> {
     match ty {
         Type::ImplTrait(_) => Some(ty),
         Type::Reference(reference) => impl_trait(&reference.elem),
@@ -298,7 +356,7 @@ fn impl_trait(ty: &Type) -> Option<&Type> {
 }
 
 /// The last name in a path: `State` of `flechtwerk::State<Count>`.
-fn head(ty: &Type) -> String {
+pub(crate) fn head(ty: &Type) -> String {
     match ty {
         Type::Path(path) => {
             path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
@@ -308,7 +366,7 @@ fn head(ty: &Type) -> String {
 }
 
 /// `Words` of `Record<Words>`.
-fn record_of(ty: &Type) -> Option<String> {
+pub(crate) fn record_of(ty: &Type) -> Option<String> {
     let Type::Path(path) = ty else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Record")?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };

@@ -39,6 +39,17 @@ fn state() {
 }
 
 #[test]
+fn state_with_upgrades() {
+    check(
+        expand::state(tokens(
+            "#[state(version = 3, upgrade_from(2 = CountV2, with = from_2), upgrade_from(1 = u64, with = old::from_1))]
+            pub struct Count { n: u64 }",
+        )),
+        expect_file!["../snapshots/state_with_upgrades.rs"],
+    );
+}
+
+#[test]
 fn state_generic() {
     check(
         expand::state(tokens("pub struct Last<T> where T: Clone { value: T }")),
@@ -86,7 +97,7 @@ fn transformer_with_everything() {
         expand::transformer(
             tokens(
                 r#"inputs = [Words, Lines], key = keys::by_value, name = "copy", application_id = "app",
-                order = timestamp, start = latest, crate = fw"#,
+                order = timestamp, start = latest, on_invalid = decide, dead_letters = Dead, crate = fw"#,
             ),
             tokens("async fn r#match(text: Text) -> fw::Result { Ok(()) }"),
         ),
@@ -102,6 +113,43 @@ fn transformer_with_mistakes() {
             tokens("pub(crate) fn count(word: Record<Words>) -> Result { body(word) }"),
         ),
         expect_file!["../snapshots/transformer_with_mistakes.rs"],
+    );
+}
+
+#[test]
+fn extractor() {
+    check(
+        expand::extractor(
+            tokens(r#"config = Sources, state = Cursor, poll_interval = "30s", suspended = is_off, key = key_of"#),
+            tokens(
+                "pub async fn poll(src: &Record<Sources>, cursor: &mut State<Cursor>, out: &mut Out<Items>) -> Result<Next> {
+                    Ok(Next::Idle)
+                }",
+            ),
+        ),
+        expect_file!["../snapshots/extractor.rs"],
+    );
+}
+
+#[test]
+fn extractor_without_config() {
+    check(
+        expand::extractor(
+            tokens(r#"state = Cursor, poll_interval = "500ms", crate = fw"#),
+            tokens("async fn poll(cursor: &mut State<Cursor>) -> fw::Result<Next> { Ok(Next::Again) }"),
+        ),
+        expect_file!["../snapshots/extractor_without_config.rs"],
+    );
+}
+
+#[test]
+fn extractor_with_mistakes() {
+    check(
+        expand::extractor(
+            tokens("config = Sources, suspend = is_off"),
+            tokens("pub async fn poll(src: Record<Sources>) -> Result<Next> { body(src) }"),
+        ),
+        expect_file!["../snapshots/extractor_with_mistakes.rs"],
     );
 }
 

@@ -1,10 +1,12 @@
 //! Stages by hand, which the tests of names, checks and commands share.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::glue::{
-    AnyStage, BoxFuture, Env, Failure, FailureKind, Order, Outputs, Part, RawRecord, Round, RoundEnd,
-    StageInfo, Start, StateInfo, TopicInfo,
+    AnyStage, BoxFuture, Env, ExtractorInfo, Failure, FailureKind, Need, Order, Outputs, Part, Policy,
+    RawRecord, Round, RoundEnd, Share, StageInfo, Start, StateInfo, TableInfo, TopicInfo,
 };
 use crate::{BoxError, Pipeline};
 
@@ -15,6 +17,7 @@ const fn topic(name: &'static str, id: &'static str) -> TopicInfo {
 static WORDS: TopicInfo = topic("words", "demo::Words");
 static COUNTS: TopicInfo = topic("counts", "demo::Counts");
 static ALERTS: TopicInfo = topic("alerts", "demo::Alerts");
+static DEAD: TopicInfo = topic("dead", "demo::Dead");
 
 const fn stage(
     name: &'static str,
@@ -28,14 +31,17 @@ const fn stage(
         application_id,
         inputs,
         parts,
+        shared: &[],
         start: Start::Earliest,
         order: Order::Inputs,
         custom_key: false,
+        extractor: None,
+        policy: Policy::CRASH,
         stub: false,
     }
 }
 
-const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1 });
+const STATE: Part = Part::State(StateInfo { type_name: "Count", version: 1, oldest: 1 });
 
 /// words -> counts, with state.
 pub(crate) static COUNT: StageInfo = stage("count", &[&WORDS], &[STATE, Part::Output(&COUNTS)], None);
@@ -53,6 +59,39 @@ pub(crate) static AGAIN: StageInfo = stage("again", &[&WORDS], &[Part::Output(&W
 pub(crate) static ASK: StageInfo = stage("ask", &[&ALERTS], &[Part::Output(&COUNTS)], None);
 /// counts -> alerts.
 pub(crate) static REPLY: StageInfo = stage("reply", &[&COUNTS], &[Part::Output(&ALERTS)], None);
+
+const fn extractor(
+    name: &'static str,
+    configs: &'static [&'static TopicInfo],
+    parts: &'static [Part],
+) -> StageInfo {
+    let poll_interval = Duration::from_secs(90);
+    let extractor = Some(ExtractorInfo { poll_interval, suspends: false });
+    StageInfo { extractor, ..stage(name, configs, parts, None) }
+}
+
+/// Configs in words, to alerts, with a cursor.
+pub(crate) static POLL: StageInfo = extractor("poll", &[&WORDS], &[STATE, Part::Output(&ALERTS)]);
+/// Configs in words and counts, to alerts, without a cursor.
+#[cfg(feature = "kafka")]
+pub(crate) static POLL_BOTH: StageInfo = extractor("poll-both", &[&WORDS, &COUNTS], &[Part::Output(&ALERTS)]);
+/// No configs, to alerts.
+pub(crate) static TICK: StageInfo = extractor("tick", &[], &[STATE, Part::Output(&ALERTS)]);
+
+static ITEMS: TopicInfo = topic("items", "demo::Items");
+static TABLE: TableInfo = TableInfo { topic: &ITEMS, make: || unreachable!("this table is never read") };
+
+/// words -> alerts, with the table items and a resource.
+pub(crate) static LOOKUP: StageInfo = StageInfo {
+    shared: &[Share::Table(&TABLE), Share::Resource(Need { id: "demo::http", type_name: "Http" })],
+    ..stage("lookup", &[&WORDS], &[Part::Output(&ALERTS)], None)
+};
+
+/// words -> alerts; what does not decode goes to `dead`.
+pub(crate) static JUDGE: StageInfo = StageInfo {
+    policy: Policy { named: true, dead_letters: Some(&DEAD) },
+    ..stage("judge", &[&WORDS], &[Part::Output(&ALERTS)], None)
+};
 
 /// A stage that can be described and nothing else.
 pub(crate) struct Described(pub(crate) &'static StageInfo);
@@ -79,5 +118,16 @@ impl AnyStage for Described {
 }
 
 /// A pipeline of `count`, `enrich` and `merge`.
-pub(crate) static DEMO: Pipeline =
-    Pipeline { name: "demo", stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)] };
+pub(crate) static DEMO: Pipeline = Pipeline {
+    name: "demo",
+    stages: &[&Described(&COUNT), &Described(&ENRICH), &Described(&MERGE)],
+    resources: &[],
+};
+
+/// A pipeline of extractors.
+#[cfg(feature = "kafka")]
+pub(crate) static EXTRACT: Pipeline = Pipeline {
+    name: "demo",
+    stages: &[&Described(&POLL), &Described(&POLL_BOTH), &Described(&TICK)],
+    resources: &[],
+};

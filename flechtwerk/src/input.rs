@@ -24,9 +24,9 @@ impl<T: Topic> Input for Record<T> {
 
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`inputs` and the first parameter disagree: `{Self}` does not take a `{R}`",
+    message = "attribute and first parameter disagree: `{Self}` does not take a `{R}`",
     label = "`{Self}` does not take a `{R}`",
-    note = "one input: the first parameter is the `{R}` itself; several: it is an enum with `#[derive(Input)]` that has a variant for each"
+    note = "one topic: the first parameter is the `{R}` itself; several: it is an enum with `#[derive(Input)]` that has a variant for each"
 )]
 pub trait Accepts<R>: Input {
     fn accept(raw: &RawRecord) -> Result<Self, Trouble>;

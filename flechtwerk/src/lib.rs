@@ -31,6 +31,9 @@
 //! # fn main() {}
 //! ```
 //!
+//! Data comes in from outside of Kafka by [extractors](macro@extractor), page by page: the messages of a page and the
+//! cursor behind it are committed together as well.
+//!
 //! `src/main.rs` is one line, `flechtwerk::main!(my_crate::DEMO);`, and makes the whole program: the arguments, the
 //! settings, the checks at the start.
 //!
@@ -51,13 +54,18 @@ mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
 mod input;
+pub mod invalid;
+mod next;
 mod out;
 mod param;
 mod partitioner;
 mod pipeline;
 pub mod prelude;
 pub mod record;
+mod resource;
+mod shared;
 mod state;
+mod table;
 pub mod testing;
 mod topic;
 
@@ -98,14 +106,18 @@ pub mod glue;
 pub use codec::Codec;
 pub use error::{BoxError, CodecError, Result};
 pub use input::Input;
+pub use next::Next;
 pub use out::{Out, OutRecord};
 pub use param::{Slot, SlotParts};
 pub use pipeline::Pipeline;
 pub use record::Record;
+pub use resource::{Res, Resource, Secret};
+pub use shared::{Shared, SharedParts};
 pub use state::{State, StateValue};
+pub use table::{Row, Table, TableTopic};
 pub use topic::{Key, Topic, Value};
 
-pub use flechtwerk_macros::{Input, State, topic, transformer};
+pub use flechtwerk_macros::{Input, State, extractor, resource, topic, transformer};
 
 /// Lists the stages of a pipeline, by the paths of their functions.
 ///
@@ -136,6 +148,10 @@ pub use flechtwerk_macros::{Input, State, topic, transformer};
 /// );
 /// assert_eq!(LOUD.name(), "loud");
 /// ```
+///
+/// Resources that stages take are listed behind them: `pub DEMO = "demo": [page], resources = [pager]`; see
+/// [`#[resource]`](macro@crate::resource). That each one which is taken is listed, and that they can be made in some order, is
+/// checked as well.
 ///
 /// A stage that is a function `count` in a module `count` is listed as `count::count`; importing it beside the module does
 /// not work, since then two things would have one name.

@@ -20,8 +20,13 @@ pub(crate) struct StageNames {
     pub(crate) application_id: Arc<str>,
     /// The input topics after mapping, in the order of [`StageInfo::inputs`].
     pub(crate) inputs: Vec<Arc<str>>,
+    /// The topics whose partitions the group hands out: the inputs, or the changelog of an extractor without config
+    /// topics (S10.3).
+    pub(crate) leases: Vec<Arc<str>>,
     /// The output topics after mapping, in the order of [`StageInfo::outputs`].
     pub(crate) outputs: Vec<Arc<str>>,
+    /// The topics of its tables after mapping, in the order of [`StageInfo::tables`].
+    pub(crate) tables: Vec<Arc<str>>,
     /// Where the stage keeps state.
     pub(crate) changelog: Option<Arc<str>>,
 }
@@ -32,10 +37,28 @@ impl StageNames {
         &self.application_id
     }
 
+    /// All topics but the changelog, in the order of [`used`].
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.inputs.iter().chain(&self.outputs).chain(&self.tables)
+    }
+
+    /// The topics that the stage's parameters send to, and that of its dead letters.
+    pub(crate) fn outputs_and_dead_letters(&self, info: &StageInfo) -> (&[Arc<str>], Option<&Arc<str>>) {
+        match (info.policy.dead_letters, self.outputs.split_last()) {
+            (Some(_), Some((dead_letters, outputs))) => (outputs, Some(dead_letters)),
+            _ => (&self.outputs, None),
+        }
+    }
+
     /// The static transactional id of the task with this partition number.
     pub(crate) fn transactional_id(&self, partition: i32) -> String {
         format!("{}-{partition}", self.application_id)
     }
+}
+
+/// The topics of a stage: inputs, outputs, tables.
+pub(crate) fn used(stage: &StageInfo) -> impl Iterator<Item = &'static TopicInfo> {
+    stage.inputs.iter().copied().chain(stage.outputs()).chain(stage.tables().map(|table| table.topic))
 }
 
 /// How names are changed at run time.
@@ -64,8 +87,7 @@ pub(crate) fn names(
     check_application_ids(&named, mapping, &mut problems);
     let mut uses = Uses { mapping, by_metric: BTreeMap::new(), clashes: BTreeSet::new() };
     for (stage, names) in stages.iter().zip(&named) {
-        let topics = stage.inputs.iter().copied().chain(stage.outputs());
-        for (topic, name) in topics.zip(names.inputs.iter().chain(&names.outputs)) {
+        for (topic, name) in used(stage).zip(names.topics()) {
             uses.add(name, Use::Topic { declared: topic.name, id: topic.id }, &mut problems);
         }
     }
@@ -81,12 +103,17 @@ pub(crate) fn names(
 fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) -> StageNames {
     let own = stage.application_id.map_or_else(|| format!("{pipeline}-{}", stage.name), str::to_owned);
     let application_id = format!("{}{own}", mapping.namespace);
+    let changelog: Option<Arc<str>> = stage.state().map(|_| format!("{application_id}-changelog").into());
+    let inputs: Vec<Arc<str>> = stage.inputs.iter().map(|topic| mapping.topic(topic)).collect();
+    let leases = if inputs.is_empty() { changelog.iter().cloned().collect() } else { inputs.clone() };
     StageNames {
         stage: stage.name,
-        changelog: stage.state().map(|_| format!("{application_id}-changelog").into()),
+        changelog,
         application_id: application_id.into(),
-        inputs: stage.inputs.iter().map(|topic| mapping.topic(topic)).collect(),
+        inputs,
+        leases,
         outputs: stage.outputs().map(|topic| mapping.topic(topic)).collect(),
+        tables: stage.tables().map(|table| mapping.topic(table.topic)).collect(),
     }
 }
 
@@ -95,11 +122,7 @@ fn unknown_mappings(
     named: &[StageNames],
     mapping: Mapping<'_>,
 ) -> Vec<Problem> {
-    let known: BTreeSet<&str> = stages
-        .iter()
-        .flat_map(|stage| stage.inputs.iter().copied().chain(stage.outputs()))
-        .map(|topic| topic.name)
-        .collect();
+    let known: BTreeSet<&str> = stages.iter().flat_map(|stage| used(stage)).map(|topic| topic.name).collect();
     let known: Vec<&str> = known.into_iter().collect();
     let unknown = mapping.topics.keys().filter(|name| !known.contains(&name.as_str()));
     unknown

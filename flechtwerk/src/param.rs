@@ -55,8 +55,8 @@ use crate::topic::Topic;
 #[diagnostic::on_unimplemented(
     message = "a stage can't be given a `&mut {Self}`",
     label = "not a parameter of a stage",
-    note = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; \
-            what else the function needs it has to make itself"
+    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; what \
+            the stages share, a `&Table<T>` or a `&Res<R>`, comes by `&`"
 )]
 pub trait Slot: Sized + Send + 'static {
     /// What it is made of: a `State<S>`, an `Out<T>`, or a tuple of up to six of these.
@@ -109,7 +109,7 @@ pub trait SlotPart: Sized + Send + 'static {
 
 impl<S: StateValue> SlotPart for State<S> {
     type Keeps = Holds<S>;
-    const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION });
+    const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION, oldest: S::OLDEST });
 
     fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
         State::load(opening.stored)

@@ -1,6 +1,6 @@
 //! A pipeline: named stages in one binary.
 
-use crate::glue::AnyStage;
+use crate::glue::{AnyStage, ResourceEntry};
 
 /// Made by [`pipeline!`](crate::pipeline), run by [`main!`](crate::main).
 #[derive(Clone, Copy)]
@@ -9,6 +9,8 @@ pub struct Pipeline {
     pub name: &'static str,
     #[doc(hidden)]
     pub stages: &'static [&'static dyn AnyStage],
+    #[doc(hidden)]
+    pub resources: &'static [ResourceEntry],
 }
 
 impl Pipeline {

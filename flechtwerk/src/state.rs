@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::codec::{Keys, write_json};
 use crate::error::{BoxError, CodecError};
 use crate::format;
-use crate::glue::{FailureKind, StateChange, Trouble};
+use crate::glue::{FailureKind, StateChange, Tried, Trouble};
 
 /// A type that can be kept as state: numbers, `bool`, `String`, and all with
 /// [`#[derive(State, Serialize, Deserialize)]`](derive@crate::State).
@@ -23,11 +23,19 @@ use crate::glue::{FailureKind, StateChange, Trouble};
     note = "add `#[derive(State, Serialize, Deserialize)]` to `{Self}`; a type that is not yours goes into a struct of your own"
 )]
 pub trait StateValue: Storable + Send + 'static {
-    /// The version that is written in front of the contents. A stored state of another version is not read: the stage
-    /// stops and names it.
+    /// The version that is written in front of the contents. A stored state of a version that is neither this nor one that
+    /// the type can upgrade is not read: the stage stops and names it.
     const VERSION: u32 = 1;
     #[doc(hidden)]
     const NAME: &'static str;
+    /// The oldest version that can be upgraded.
+    #[doc(hidden)]
+    const OLDEST: u32 = Self::VERSION;
+    /// Reads a state of an older version, down to `OLDEST`, and brings it up to date.
+    #[doc(hidden)]
+    fn upgrade(version: u32, _: &[u8]) -> Tried<Self> {
+        unreachable!("state of version {version} is upgraded only by a type that says how")
+    }
 }
 
 macro_rules! plain {
@@ -184,11 +192,23 @@ pub(crate) fn decode<S: StateValue>(bytes: &[u8]) -> Result<S, Trouble> {
     let (version, json) =
         format::take_version(bytes).map_err(|error| (FailureKind::State { version: None }, error.into()))?;
     if version != S::VERSION {
-        let error =
-            format!("the stored state is of version {version}, this program knows version {}", S::VERSION);
+        if (S::OLDEST..S::VERSION).contains(&version) {
+            return S::upgrade(version, json);
+        }
+        let known = known_versions(S::OLDEST, S::VERSION);
+        let error = format!("the stored state is of version {version}, this program knows {known}");
         return Err((FailureKind::State { version: Some(version) }, error.into()));
     }
     S::get(json).map_err(|error| (FailureKind::State { version: None }, error.into()))
+}
+
+/// For messages.
+pub(crate) fn known_versions(oldest: u32, version: u32) -> String {
+    match version - oldest {
+        0 => format!("version {version}"),
+        1 => format!("versions {oldest} and {version}"),
+        _ => format!("versions {oldest} to {version}"),
+    }
 }
 
 #[cfg(test)]

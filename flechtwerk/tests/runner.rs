@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use flechtwerk::BoxError;
 use flechtwerk::glue::{
-    AnyStage, Bucket, Env, Failure, FailureKind, Outputs, RawRecord, RecordPart, Round, RoundEnd, StateChange,
+    AnyStage, Bucket, Env, Failure, FailureKind, Mark, Outputs, RawRecord, RecordPart, Round, RoundEnd,
+    StateChange,
 };
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -387,7 +388,7 @@ fn records_cost_no_allocation() {
     let mut outputs = Outputs::default();
     let env = Env::default();
     run("pass", &mut round, &mut outputs, usize::MAX).unwrap();
-    outputs.truncate((0, 0));
+    outputs.truncate(Mark::default());
     let mut end = None;
     let count = allocation_counter::measure(|| {
         end = Some(block_on(stage("pass").round(&mut round, &mut outputs, &env, usize::MAX)));

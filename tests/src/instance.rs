@@ -40,6 +40,12 @@ impl Rig {
             .arg("--heartbeat-interval", "500ms")
     }
 
+    /// Starts another binary, with all else as it is.
+    pub fn program(mut self, binary: &str) -> Rig {
+        self.binary = binary.into();
+        self
+    }
+
     /// Adds a flag with a value; a later one of the same name wins.
     pub fn arg(mut self, name: &str, value: &str) -> Rig {
         let repeatable = ["--topic", "--stage", "-X"].contains(&name);
@@ -95,6 +101,16 @@ impl Rig {
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
+    }
+
+    /// Runs a command that takes nothing but cluster, names and stage; gives status, stdout and stderr.
+    pub fn tool(&self, subcommand: &[&str]) -> (i32, String, String) {
+        let known = ["--bootstrap-servers", "--namespace", "--stage", "--topic"];
+        let mut args = Vec::new();
+        for pair in self.args.windows(2).filter(|pair| known.contains(&pair[0].as_str())) {
+            args.extend_from_slice(pair);
+        }
+        Rig { args, ..self.clone() }.run(subcommand)
     }
 
     /// Starts an instance.

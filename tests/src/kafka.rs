@@ -8,6 +8,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -202,8 +203,17 @@ impl Kafka {
         for partition in 0..self.partitions(topic) {
             list.add_partition(topic, partition);
         }
-        let committed = consumer.committed_offsets(list, REQUEST).expect("committed offsets");
+        let mut committed = None;
+        // A young cluster is still making the topic that knows.
+        crate::wait_for("the committed offsets", || {
+            committed = match consumer.committed_offsets(list.clone(), REQUEST) {
+                Err(KafkaError::MetadataFetch(RDKafkaErrorCode::NotCoordinator)) => None,
+                result => Some(result.expect("committed offsets")),
+            };
+            committed.is_some()
+        });
         committed
+            .expect("committed offsets")
             .elements()
             .iter()
             .filter_map(|one| match one.offset() {

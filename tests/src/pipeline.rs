@@ -5,7 +5,7 @@ use std::time::Duration;
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{stages_operations, stages_state};
+use crate::{stages_extract, stages_invalid, stages_operations, stages_state, stages_upgrade};
 
 /// One word a record, its key; the value is anything.
 #[topic("words", key = Utf8, value = Utf8)]
@@ -186,4 +186,7 @@ flechtwerk::pipeline!(
     stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
     stages_state::turn, stages_state::describe, stages_state::named,
     stages_operations::aloud, stages_operations::count_aloud,
+    stages_extract::fetch, stages_extract::pulse,
+    stages_invalid::judge,
+    stages_upgrade::first::aged,
 ]);

@@ -64,7 +64,7 @@ pub struct Sum {
 }
 
 /// Waits until somebody creates the file, and says by another one that it waits.
-async fn wait(path: &str) -> std::io::Result<()> {
+pub(crate) async fn wait(path: &str) -> std::io::Result<()> {
     std::fs::write(format!("{path}.arrived"), "")?;
     while !Path::new(path).exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;

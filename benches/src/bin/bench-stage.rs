@@ -34,5 +34,24 @@ pub async fn nothing(_word: Record<Words>) -> flechtwerk::Result {
     Ok(())
 }
 
-flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing]);
+/// Pages of a hundred messages, as many as the config says.
+#[extractor(config = Words, state = u64, poll_interval = "1h")]
+pub async fn fetch(
+    config: &Record<Words>,
+    cursor: &mut State<u64>,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result<Next> {
+    let pages: u64 = config.value.parse()?;
+    let page = cursor.unwrap_or(0);
+    if page == pages {
+        return Ok(Next::Idle);
+    }
+    for message in 0..100 {
+        out.send(config.key.clone(), page * 100 + message);
+    }
+    cursor.set(page + 1);
+    Ok(Next::Again)
+}
+
+flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing, fetch]);
 flechtwerk::main!(BENCH);

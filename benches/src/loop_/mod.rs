@@ -25,6 +25,7 @@ use rdkafka::config::RDKafkaLogLevel;
 
 pub use bare::{Bare, read_bare};
 pub use member::run;
+pub use native::commit;
 
 /// What the loop is told.
 #[derive(Clone, Debug)]

@@ -269,7 +269,7 @@ pub(super) struct Outgoing {
 unsafe impl Send for Outgoing {}
 
 /// Commits, in slices, serving the producer's events between them.
-pub(super) fn commit(producer: &BaseProducer, limit: Duration) -> anyhow::Result<()> {
+pub fn commit(producer: &BaseProducer, limit: Duration) -> anyhow::Result<()> {
     let started = Instant::now();
     loop {
         // SAFETY: the producer is live; the answer is taken over by `succeed`.

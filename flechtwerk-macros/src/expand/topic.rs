@@ -9,14 +9,23 @@ use crate::args::{Args, Kind};
 use crate::errors::Errors;
 use crate::item::cfgs;
 use crate::names;
-use crate::spans::written;
+use crate::spans::{call_shown_as, ends, shown_at, written};
 
 const EXAMPLE: &str = "`#[topic(\"words\", key = Utf8, value = Utf8)]`";
+
+const SPEC: &[(&str, Kind)] = &[
+    ("key", Kind::Codec),
+    ("value", Kind::Codec),
+    ("row", Kind::Type),
+    ("enrich", Kind::Path),
+    ("empty_is_delete", Kind::Word(&["true", "false"])),
+    ("on_invalid", Kind::Path),
+];
 
 pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let (name, rest) = split_name(arguments, &mut errors);
-    let args = Args::parse(rest, &[("key", Kind::Codec), ("value", Kind::Codec)], "topic", &mut errors);
+    let args = Args::parse(rest, SPEC, "topic", &mut errors);
     let Ok(declared) = syn::parse2::<ItemStruct>(item.clone()) else {
         let first =
             item.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
@@ -57,6 +66,7 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
         // Missing, or given with a mistake: an error found above.
         _ => errors.take_one(),
     };
+    let row = row(&args, krate, &mut errors);
     let (key_text, value_text) = (written(key), written(value));
     let ident = &declared.ident;
     let id = ident.unraw().to_string();
@@ -83,8 +93,66 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
                     value_codec: #value_text,
                     key_nullable: <Self::KeyCodec as #krate::glue::Codec>::NULLABLE,
                 };
+                #row
             }
         };
+    }
+}
+
+/// What the rows of a table of this topic are.
+fn row(args: &Args, krate: &syn::Path, errors: &mut Errors) -> TokenStream {
+    let (ty, enrich) = (args.ty("row"), args.path("enrich"));
+    if let (Some(ty), false) = (ty, args.mentions("enrich")) {
+        let message = "`row` says what `enrich` makes: add `enrich = path::to::fn`, or remove it";
+        errors.at(ty, message);
+    }
+    if let (Some(enrich), false) = (enrich, args.mentions("row")) {
+        errors.at(enrich, "the type that `enrich` makes has to be named: add `row = SomeType`");
+    }
+    let glue = quote!(#krate::glue);
+    let value = quote!(<<Self as #glue::Topic>::ValueCodec as #glue::Codec>::Item);
+    let (ty, enriched, made) = match (ty, enrich) {
+        (Some(ty), Some(path)) => {
+            let call = call_shown_as(
+                path,
+                quote!(#glue::enrich),
+                shown_at(quote!(::<Self, _>), ends(path).0),
+                quote!((#path, key, value)),
+            );
+            (
+                quote!(#ty),
+                quote!(
+                    const ENRICHED: bool = true;
+                ),
+                call,
+            )
+        }
+        _ => (value.clone(), quote!(), quote!(#glue::Ok(value))),
+    };
+    let empty = (args.word("empty_is_delete").as_deref() == Some("true")).then(|| {
+        quote!(
+            const EMPTY_IS_DELETE: bool = true;
+        )
+    });
+    let on_invalid = args.path("on_invalid").map(|path| {
+        let generics = shown_at(quote!(::<#glue::NoDeadLetters, _>), ends(path).0);
+        let call = call_shown_as(path, quote!(#glue::on_invalid), generics, quote!((#path, record)));
+        quote! {
+            const ON_INVALID: ::core::option::Option<fn(&#glue::Invalid<'_>) -> #glue::Answer> =
+                ::core::option::Option::Some(|record| #call);
+        }
+    });
+    quote! {
+        type Row = #ty;
+        #empty
+        #on_invalid
+        #enriched
+        fn row(
+            key: &<<Self as #glue::Topic>::KeyCodec as #glue::Codec>::Item,
+            value: #value,
+        ) -> #glue::Result<Self::Row> {
+            #made
+        }
     }
 }
 

@@ -9,9 +9,10 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::ext::IdentExt;
 
+use super::invalid;
 use crate::errors::Errors;
 use crate::item::{self, Function};
-use crate::model::{self, Stage};
+use crate::model::{self, Polling, Stage};
 use crate::spans::{alias_shown_as, call_shown_as, ends, passed_shown_as, shown_at, written};
 
 pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -34,7 +35,16 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
         None => stand_in(&function, &quote!(#krate::glue)),
     };
     let meant = if errors.is_empty() { None } else { function.with_parameters_as_meant() };
-    let item = meant.unwrap_or(item);
+    around(&meant.unwrap_or(item), &function, &errors, &generated)
+}
+
+/// The function, with what is generated beside it.
+pub(super) fn around(
+    item: &TokenStream,
+    function: &Function,
+    errors: &Errors,
+    generated: &TokenStream,
+) -> TokenStream {
     let errors = errors.to_tokens();
     let name = &function.signature.ident;
     let visibility = &function.visibility;
@@ -54,13 +64,13 @@ pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStr
     }
 }
 
-fn with_errors(item: &TokenStream, errors: &Errors) -> TokenStream {
+pub(super) fn with_errors(item: &TokenStream, errors: &Errors) -> TokenStream {
     let errors = errors.to_tokens();
     quote!(#item #errors)
 }
 
 /// A stage that does nothing, in the place of one with mistakes: a pipeline that lists it is no error as well.
-fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
+pub(super) fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
     let name = &function.signature.ident;
     let text = name.unraw().to_string();
     let info = info(
@@ -70,9 +80,12 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             application_id: ::core::option::Option::None,
             inputs: &[],
             parts: &[],
+            shared: &[],
             start: #glue::Start::Earliest,
             order: #glue::Order::Inputs,
             custom_key: false,
+            extractor: ::core::option::Option::None,
+            policy: #glue::Policy::CRASH,
             stub: true,
         },
         &text,
@@ -87,7 +100,8 @@ fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             type Input = ();
             type Topics = ();
             type Slots = ();
-            fn call(_: (), _: &mut ()) -> #glue::Ready {
+            type Shared = ();
+            fn call(_: (), _: &mut (), _: &()) -> #glue::Ready {
                 #glue::ready()
             }
         }
@@ -105,12 +119,12 @@ fn info(name: &str, glue: &TokenStream, rest: TokenStream, function: &str) -> To
 }
 
 /// `()` around all of `inner`, each in a pair with the rest: `(A, (B, ()))`.
-fn nested(inner: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
+pub(super) fn nested(inner: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
     inner.rev().fold(quote!(()), |rest, first| quote!((#first, #rest)))
 }
 
 /// The name that stands for a topic in `inputs`, so that a topic which does not exist is named once.
-fn topic_alias(n: usize) -> Ident {
+pub(super) fn topic_alias(n: usize) -> Ident {
     format_ident!("__T{n}")
 }
 
@@ -126,10 +140,13 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let topic_types = &stage.inputs;
     let topics = nested(topic_aliases.iter().map(|topic| quote!(#topic)));
     let slots = nested(stage.slots.iter().map(|slot| quote!(#slot)));
+    let shared = nested(stage.shared.iter().map(|shared| quote!(#shared)));
     let returns = &stage.returns;
     let checks = checks(stage, &input, glue);
     let info = stage_info(stage, &name.unraw().to_string(), glue);
-    let key = key(stage, glue);
+    let key = key(stage, glue, &quote!(#glue::Stage), &quote!(Input));
+    let (dead_letters, on_invalid) =
+        (invalid::dead_letters(stage, name, glue), invalid::on_invalid(stage, glue));
     let call = call(stage, name, glue);
     quote! {
         struct __Stage;
@@ -139,15 +156,18 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
         const _: () = {
             #(type #topic_aliases = #topic_types;)*
             type #input = <#ty as #glue::CheckedBy<{ #proof }>>::It;
+            #dead_letters
             // All that may be wrong with the types is found in this one constant. They pass only with its value, so that
             // what is wrong is an error once. Errors name the alias, so it has the function's name.
-            type #checked = <(#input, #topics, #slots, #returns) as #glue::CheckedBy<{ #checks }>>::It;
+            type #checked = <(#input, #topics, #slots, #shared, #returns) as #glue::CheckedBy<{ #checks }>>::It;
             impl #glue::Stage for __Stage {
                 const INFO: &'static #glue::StageInfo = #info;
                 type Input = <#checked as #glue::Checked>::Input;
                 type Topics = <#checked as #glue::Checked>::Topics;
                 type Slots = <#checked as #glue::Checked>::Slots;
+                type Shared = <#checked as #glue::Checked>::Shared;
                 #key
+                #on_invalid
                 #call
             }
         };
@@ -156,10 +176,10 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
 
 /// The checks, as the contents of a block whose value is the proof; of those that only constants can tell, the first
 /// that fails is reported.
-fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
+pub(super) fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
     let shown_input = alias_shown_as(&stage.input, glue, input);
     // State belongs to the bytes of a key, so they must mean the same in all inputs.
-    let record_keys = stage.state.is_some() && stage.key.is_none();
+    let record_keys = identified(stage) && stage.key.is_none();
     let inputs = stage.inputs.iter().enumerate().map(|(n, topic)| {
         let (alias, first) = (topic_alias(n), topic_alias(0));
         let like = match n {
@@ -177,16 +197,32 @@ fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenStream {
         .slots
         .iter()
         .map(|slot| call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot, #declared>), quote!(())));
+    let shared = stage
+        .shared
+        .iter()
+        .map(|shared| call_shown_as(shared, quote!(#glue::shared), quote!(::<#shared>), quote!(())));
     let returns = &stage.returns;
-    let returned = call_shown_as(returns, quote!(#glue::returns), quote!(::<#returns>), quote!(()));
-    let (input_count, slot_count) = (stage.inputs.len(), stage.slots.len());
+    let returned = match stage.polling {
+        None => quote!(#glue::returns),
+        Some(_) => quote!(#glue::returns_next),
+    };
+    let returned = call_shown_as(returns, returned, quote!(::<#returns>), quote!(()));
+    let (input_count, slot_count, shared_count) = (stage.inputs.len(), stage.slots.len(), stage.shared.len());
     let calls = calls(stage, glue);
+    let inputs =
+        (input_count > 0).then(|| quote!(let inputs: [#glue::InputCheck; #input_count] = [#(#inputs),*];));
     quote! {
-        let inputs: [#glue::InputCheck; #input_count] = [#(#inputs),*];
+        #inputs
         let slots: [&[#glue::Part]; #slot_count] = [#(#slots),*];
+        let shared: [&[#glue::Share]; #shared_count] = [#(#shared),*];
         #(#calls;)*
         #returned
     }
+}
+
+/// Its keys tell something apart: states, or the configs of an extractor.
+fn identified(stage: &Stage) -> bool {
+    stage.state.is_some() || stage.polling.is_some()
 }
 
 /// Calls that fail where something is wrong with names or numbers.
@@ -195,22 +231,31 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
     let mut check = |subject: &Type, function: TokenStream, arguments: TokenStream| {
         calls.push(call_shown_as(subject, quote!(#glue::#function), quote!(), arguments));
     };
-    let text = written(&stage.input);
-    check(&stage.input, quote!(inputs_complete), quote!((#text, &inputs)));
+    if !stage.inputs.is_empty() {
+        let text = written(&stage.input);
+        check(&stage.input, quote!(inputs_complete), quote!((#text, &inputs)));
+    }
     for (n, topic) in stage.inputs.iter().enumerate().skip(1) {
         check(topic, quote!(input_once), quote!((&inputs, #n)));
     }
     if let Some(state) = &stage.state {
         let text = written(state);
         check(state, quote!(state_taken), quote!((#text, &slots)));
-        if stage.key.is_none() {
-            for (n, topic) in stage.inputs.iter().enumerate() {
-                check(topic, quote!(key_not_null), quote!((inputs[#n].info)));
-            }
+    }
+    if identified(stage) && stage.key.is_none() {
+        for (n, topic) in stage.inputs.iter().enumerate() {
+            check(topic, quote!(key_not_null), quote!((inputs[#n].info)));
         }
+    }
+    if let Some(topic) = &stage.dead_letters {
+        let info = invalid::dead_letters_info(glue);
+        check(topic, quote!(dead_letters_apart), quote!((#info, &inputs, &slots)));
     }
     for (n, slot) in stage.slots.iter().enumerate() {
         check(slot, quote!(parameter), quote!((&slots, #n)));
+    }
+    for (n, shared) in stage.shared.iter().enumerate().filter(|_| !stage.inputs.is_empty()) {
+        check(shared, quote!(not_an_input), quote!((&inputs, shared[#n])));
     }
     calls
 }
@@ -218,7 +263,7 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
 /// A parameter is made of so many parts at most.
 const MOST_PARTS: usize = 6;
 
-fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {
+pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream {
     let application_id = match &stage.application_id {
         Some(id) => quote!(::core::option::Option::Some(#id)),
         None => quote!(::core::option::Option::None),
@@ -235,8 +280,23 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
         })
         .collect();
     let most = stage.slots.len() * MOST_PARTS;
+    let shared = match stage.shared.len() * MOST_PARTS {
+        0 => quote!(&[]),
+        most => quote!(#glue::AllShares::<Self::Shared, #most>::LIST),
+    };
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
     let custom_key = stage.key.is_some();
+    let extractor = match &stage.polling {
+        None => quote!(::core::option::Option::None),
+        Some(Polling { interval, suspended }) => {
+            let suspends = suspended.is_some();
+            quote!(::core::option::Option::Some(#glue::ExtractorInfo {
+                poll_interval: #glue::Duration::from_millis(#interval),
+                suspends: #suspends,
+            }))
+        }
+    };
+    let policy = invalid::policy(stage, glue);
     info(
         &stage.name,
         glue,
@@ -244,45 +304,63 @@ fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> TokenStream 
             application_id: #application_id,
             inputs: &[#(<#topics as #glue::Topic>::INFO),*],
             parts: #glue::AllParts::<Self::Slots, #most>::LIST,
+            shared: #shared,
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
+            extractor: #extractor,
+            policy: #policy,
             stub: false,
         },
         function,
     )
 }
 
-fn key(stage: &Stage, glue: &TokenStream) -> Option<TokenStream> {
+/// The function that computes state keys. `input` is the type that it takes.
+pub(super) fn key(
+    stage: &Stage,
+    glue: &TokenStream,
+    decoder: &TokenStream,
+    input: &TokenStream,
+) -> Option<TokenStream> {
     let path = stage.key.as_ref()?;
-    let generics = shown_at(quote!(::<<Self as #glue::Stage>::Input, _>), ends(path).0);
+    let generics = shown_at(quote!(::<<Self as #decoder>::#input, _>), ends(path).0);
     let compute = call_shown_as(path, quote!(#glue::key), generics, quote!((#path, &input)));
     Some(quote! {
         fn key(raw: &#glue::RawRecord) -> #glue::Tried<#glue::Bytes> {
-            let input = <Self as #glue::Stage>::decode(raw)?;
+            let input = <Self as #decoder>::decode(raw)?;
             #compute
         }
     })
 }
 
+/// The parameters after the first, as they are passed: places in the nested pairs `slots` and `shared`.
+pub(super) fn arguments(stage: &Stage) -> Vec<TokenStream> {
+    let (mut slots, mut shared) = (quote!(slots), quote!(shared));
+    let arguments = stage.by_mut.iter().map(|by_mut| match by_mut {
+        true => {
+            let slot = quote!(&mut #slots.0);
+            slots = quote!(#slots.1);
+            slot
+        }
+        false => {
+            let one = quote!(&#shared.0);
+            shared = quote!(#shared.1);
+            one
+        }
+    });
+    arguments.collect()
+}
+
 /// The call of the function. A future that is not `Send` is reported at the function's name.
 fn call(stage: &Stage, name: &Ident, glue: &TokenStream) -> TokenStream {
     let span = name.span();
-    let mut rest = quote!(slots);
-    let slots: Vec<_> = stage
-        .slots
-        .iter()
-        .map(|_| {
-            let slot = quote!(#rest.0);
-            rest = quote!(#rest.1);
-            slot
-        })
-        .collect();
-    let called = quote_spanned!(span=> #name(input #(, &mut #slots)*));
+    let arguments = arguments(stage);
+    let called = quote_spanned!(span=> #name(input #(, #arguments)*));
     let output = quote!(<#name as #glue::Checked>::Returns);
     let future = shown_at(quote!(impl #glue::Future<Output = #output> + #glue::Send), span);
     quote! {
-        fn call(input: Self::Input, slots: &mut Self::Slots) -> #future {
+        fn call(input: Self::Input, slots: &mut Self::Slots, shared: &Self::Shared) -> #future {
             #called
         }
     }

@@ -280,6 +280,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TIME", help_heading = "Batches")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) commit_interval: Option<String>,
+    /// Most calls of an extractor at a time [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Batches")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_concurrent_polls: Option<String>,
 
     /// How long a failing request is repeated before the process stops [default: 2m]
     #[arg(long, value_name = "TIME", help_heading = "Time limits")]

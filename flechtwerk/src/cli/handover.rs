@@ -8,7 +8,8 @@ use crate::kafka::{ClientSettings, Kafka, KafkaClients};
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Cluster, StoreFactory};
-use crate::runtime::{Changelog, Limits, Plan, RunError, StagePlan};
+use crate::resource::Pool;
+use crate::runtime::{Changelog, Limits, Plan, RunError, StagePlan, TablePlan};
 use crate::settings::{Settings, StoreKind};
 use crate::startup::Problem;
 use crate::store::MemoryStores;
@@ -20,6 +21,8 @@ pub(crate) struct LaunchStage {
     pub(crate) names: StageNames,
     /// Of each input, and of the changelog.
     pub(crate) partitions: i32,
+    /// Of each table.
+    pub(crate) table_partitions: Vec<i32>,
     /// Topic id of the changelog, where the stage keeps state.
     pub(crate) changelog_id: Option<String>,
 }
@@ -28,6 +31,8 @@ pub(crate) struct LaunchStage {
 pub(crate) struct Launch {
     pub(crate) settings: Settings,
     pub(crate) stages: Vec<LaunchStage>,
+    /// The resources of the stages, made.
+    pub(crate) pool: Pool,
     /// Told what is assigned and what runs.
     pub(crate) health: Health,
     /// Told how restores go.
@@ -84,7 +89,8 @@ impl Connected for KafkaConnected {
         drop(cluster);
         let clients = KafkaClients { kafka, instance_id: launch.settings.instance_id.clone() };
         let (health, signals) = (launch.health.clone(), launch.signals.clone());
-        crate::runtime::run(plan(launch, clients), |stopper| signals.hand_to(stopper, health))
+        let (plan, pool) = plan(launch, clients);
+        crate::runtime::run(plan, pool, |stopper| signals.hand_to(stopper, health))
     }
 }
 
@@ -128,16 +134,24 @@ fn client_settings(pipeline: &str, settings: &Settings) -> ClientSettings {
 }
 
 /// What the runtime works by.
-fn plan(launch: Launch, clients: KafkaClients) -> Plan {
-    let Launch { settings, stages, health, restores, signals: _ } = launch;
-    let stages = stages.into_iter().map(|LaunchStage { stage, names, partitions, changelog_id }| {
-        // A stage with state and without its changelog would lose the state silently.
-        assert_eq!(names.changelog.is_some(), changelog_id.is_some(), "a changelog without an id");
-        let changelog = names.changelog.clone().zip(changelog_id);
-        let changelog = changelog.map(|(topic, id)| Changelog { topic, id, partitions });
-        StagePlan { stage, names, changelog }
-    });
-    Plan {
+fn plan(launch: Launch, clients: KafkaClients) -> (Plan, Pool) {
+    let Launch { settings, stages, pool, health, restores, signals: _ } = launch;
+    let stages =
+        stages.into_iter().map(|LaunchStage { stage, names, partitions, table_partitions, changelog_id }| {
+            // A stage with state and without its changelog would lose the state silently.
+            assert_eq!(names.changelog.is_some(), changelog_id.is_some(), "a changelog without an id");
+            let changelog = names.changelog.clone().zip(changelog_id);
+            let changelog = changelog.map(|(topic, id)| Changelog { topic, id, partitions });
+            let tables = names.tables.iter().zip(stage.info().tables()).zip(table_partitions);
+            let tables = tables.map(|((topic, info), partitions)| TablePlan {
+                topic: topic.clone(),
+                info,
+                partitions,
+            });
+            let tables = tables.collect();
+            StagePlan { stage, names, changelog, partitions, tables }
+        });
+    let plan = Plan {
         stages: stages.collect(),
         instance_id: settings.instance_id.clone(),
         limits: Limits {
@@ -149,6 +163,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> Plan {
             revoke_timeout: settings.revoke_timeout,
             heartbeat_interval: settings.heartbeat_interval,
             transaction_timeout: settings.transaction_timeout,
+            max_concurrent_polls: settings.max_concurrent_polls,
         },
         stay_in_group: settings.stay_in_group,
         shutdown_timeout: settings.shutdown_timeout,
@@ -156,7 +171,8 @@ fn plan(launch: Launch, clients: KafkaClients) -> Plan {
         stores: stores(&settings),
         health,
         restores,
-    }
+    };
+    (plan, pool)
 }
 
 #[cfg(feature = "rocksdb")]

@@ -25,10 +25,13 @@ use self::output::{Output, count};
 use self::signals::Signals;
 use crate::Pipeline;
 use crate::chosen::{infos, loops};
+use crate::glue::AnyResource;
 use crate::naming::list;
 use crate::observe::{Health, MetricsServer, Restores, logging};
+use crate::port::Cluster;
+use crate::resource::{self, Pool};
 use crate::settings::{Given, LogFormat, Settings, read};
-use crate::startup::{Asker, Chosen, Problem, Program, ReadyStage, check, choose, create};
+use crate::startup::{Asker, Chosen, Problem, Program, Ready, ReadyStage, check, choose, create};
 use crate::text_table::table;
 use crate::topology::Topology;
 
@@ -85,7 +88,12 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         Some(_) => Signals::default(),
     };
     let program = Program { name: program, flags: cli.repeated(), stages: cli.stages() };
-    let given = Given { flags: cli.flags(), environment: call.environment, config: cli.config().cloned() };
+    let given = Given {
+        flags: cli.flags(),
+        environment: call.environment,
+        config: cli.config().cloned(),
+        resources: pipeline.resources.iter().map(|entry| entry.listed.info.name).collect(),
+    };
     let (read, mut problems) = read(&given);
     let asked = Asked::read(&cli, &mut problems);
     let stages = match choose(pipeline.name, &infos(pipeline.stages), &read.settings) {
@@ -224,7 +232,7 @@ impl Session<'_> {
         let asker = Asker::new(connected.cluster(), &self.settings);
         match asked {
             Asked::Check => {
-                let ready = check(&self.stages, &self.settings, connected.cluster(), &self.program)?;
+                let ready = self.check(connected.cluster())?;
                 let rows = ready.stages.iter().map(|stage| {
                     let names = &stage.names;
                     let changelog = match (&names.changelog, &stage.changelog_id) {
@@ -254,6 +262,9 @@ impl Session<'_> {
         self.warn();
         let prepared = self.prepare(restores);
         if self.signals.asked() {
+            if let Ok((launch, _)) = prepared {
+                launch.pool.close();
+            }
             tracing::info!(pipeline = self.pipeline.name, "stopped before it had started");
             return CLEAN;
         }
@@ -297,17 +308,44 @@ impl Session<'_> {
         }
         let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
         let cluster = connected.cluster();
-        let ready = check(&self.stages, &self.settings, cluster, &self.program)?;
+        let ready = self.check(cluster)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
+        // Last, so that nothing has to be closed because something else fails.
+        let pool =
+            Pool::make(&self.resources(), &self.settings.resources).map_err(|problem| vec![problem])?;
         let (settings, signals) = (self.settings.clone(), self.signals.clone());
-        Ok((Launch { settings, stages, health, restores, signals }, connected))
+        Ok((Launch { settings, stages, pool, health, restores, signals }, connected))
+    }
+
+    /// The resources that the stages need.
+    fn resources(&self) -> Vec<&'static dyn AnyResource> {
+        let stages: Vec<_> = self.stages.iter().map(|chosen| chosen.info).collect();
+        resource::choose(self.pipeline.resources, &stages)
+    }
+
+    /// All checks that change nothing: the settings of resources, and the cluster.
+    fn check(&self, cluster: &dyn Cluster) -> Result<Ready, Vec<Problem>> {
+        let mut problems = resource::check(&self.resources(), &self.settings.resources);
+        match check(&self.stages, &self.settings, cluster, &self.program) {
+            Ok(ready) if problems.is_empty() => {
+                for warning in &ready.warnings {
+                    tracing::warn!("{warning}");
+                }
+                Ok(ready)
+            }
+            Ok(_) => Err(problems),
+            Err(others) => {
+                problems.extend(others);
+                Err(problems)
+            }
+        }
     }
 
     fn launch(&self, ready: ReadyStage) -> Option<LaunchStage> {
-        let ReadyStage { names, partitions, changelog_id } = ready;
+        let ReadyStage { names, partitions, table_partitions, changelog_id } = ready;
         let stage = *self.pipeline.stages.iter().find(|stage| stage.info().name == names.stage)?;
-        Some(LaunchStage { stage, names, partitions, changelog_id })
+        Some(LaunchStage { stage, names, partitions, table_partitions, changelog_id })
     }
 }
 

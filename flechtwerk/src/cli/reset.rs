@@ -103,6 +103,8 @@ fn plan<'a>(
     let counts: Vec<Option<i32>> =
         names.inputs.iter().map(|topic| topics.get(topic).map(|found| found.partitions)).collect();
     let partitions = match counts.as_slice() {
+        // An extractor without config topics has one token.
+        [] => 1,
         [Some(first), rest @ ..] if rest.iter().all(|count| *count == Some(*first)) => *first,
         _ => {
             return Err(vec![Problem {
@@ -114,11 +116,19 @@ fn plan<'a>(
         }
     };
     // Stable offsets: what a dead owner's transaction may still commit is waited for, or it would undo the reset.
-    let committed =
-        committed_of(asker, names, Stability::Stable, |_| partitions).map_err(|problem| vec![problem])?;
+    let committed = committed_of(asker, names, Stability::Stable, |topic| match topics.contains_key(topic) {
+        true => partitions,
+        // Only the changelog of an extractor may be missing here: there is nothing to mark.
+        false => 0,
+    })
+    .map_err(|problem| vec![problem])?;
     let mut moves = Vec::new();
     for committed in committed {
-        let offset = new_offset(to, &committed.at, asker).map_err(|problem| vec![problem])?;
+        let offset = match stage.info.extractor {
+            // A lease, which is no position.
+            Some(_) => 0,
+            None => new_offset(to, &committed.at, asker).map_err(|problem| vec![problem])?,
+        };
         moves.push((committed, offset));
     }
     let changelog = names.changelog.clone().map(|name| {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "broker-tests")]
 mod broker;
+mod extractors;
 mod flags;
 mod help;
 
@@ -12,7 +13,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::port::{Cluster, ErrorKind};
 use crate::runtime::RunError;
-use crate::startup::testing::{DEMO, FakeCluster};
+use crate::startup::testing::{DEMO, Described, FakeCluster, LOOKUP};
 
 /// A cluster in memory, and what a run does with it.
 struct Fake {
@@ -63,13 +64,17 @@ struct Ended {
 }
 
 fn call_with(backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> Ended {
+    call_of(&DEMO, backend, arguments, environment)
+}
+
+fn call_of(pipeline: &Pipeline, backend: &Fake, arguments: &str, environment: &[(&str, &str)]) -> Ended {
     let arguments =
         std::iter::once("./demo").chain(arguments.split_whitespace()).map(OsString::from).collect();
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
     let status = main_with(
-        &DEMO,
+        pipeline,
         Call { arguments, environment, width: Some(100), signals: Signals::default },
         backend,
         &mut output,
@@ -298,6 +303,22 @@ fn topics_create_makes_what_is_missing_and_nothing_twice() {
     assert_eq!(call(&backend, "topics create").status, CLEAN);
     assert_eq!(backend.cluster.changes(), made);
     assert_eq!(call(&backend, "check").status, CLEAN);
+}
+
+#[test]
+fn topics_create_makes_tables_compacted() {
+    static WITH_TABLE: Pipeline = Pipeline { name: "demo", stages: &[&Described(&LOOKUP)], resources: &[] };
+    let backend = Fake::new(FakeCluster::default());
+    let arguments = ["./demo", "topics", "create", "--partitions", "2"].map(OsString::from).to_vec();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
+    let call = Call { arguments, environment: vec![], width: Some(100), signals: Signals::default };
+    assert_eq!(main_with(&WITH_TABLE, call, &backend, &mut output), CLEAN);
+    assert!(String::from_utf8(out).unwrap().contains("items   table  2           created"));
+    assert_eq!(
+        backend.cluster.changes(),
+        ["create alerts x2 r-1 delete", "create items x2 r-1 compact", "create words x2 r-1 delete"]
+    );
 }
 
 #[test]

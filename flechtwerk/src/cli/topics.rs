@@ -9,8 +9,8 @@ use crate::naming::list;
 use crate::port::{NewTopic, Stability, TopicDescription};
 use crate::settings::Settings;
 use crate::startup::{
-    Asker, Chosen, CommittedByStage, Problem, Program, Seen, committed_of, make, new_changelog, new_topic,
-    roles, structure,
+    Asker, Chosen, CommittedByStage, Problem, Program, Role, Seen, committed_of, make, new_changelog,
+    new_table, new_topic, roles, structure,
 };
 use crate::text_table::table;
 
@@ -51,10 +51,17 @@ fn missing_topics(
     replicas: i32,
     program: &Program,
 ) -> Result<Vec<NewTopic>, Vec<Problem>> {
-    let missing: Vec<Arc<str>> =
-        roles(stages).into_keys().filter(|topic| !existing.contains_key(topic)).collect();
+    let mut roles = roles(stages);
+    roles.retain(|topic, _| !existing.contains_key(topic));
+    let missing: Vec<Arc<str>> = roles.keys().cloned().collect();
     match partitions {
-        Some(partitions) => Ok(missing.iter().map(|topic| new_topic(topic, partitions, replicas)).collect()),
+        Some(partitions) => {
+            let make = |(topic, role): (&Arc<str>, &Role)| match role.is_read_whole() {
+                false => new_topic(topic, partitions, replicas),
+                true => new_table(topic, partitions, replicas),
+            };
+            Ok(roles.iter().map(make).collect())
+        }
         None if missing.is_empty() => Ok(Vec::new()),
         None => Err(vec![Problem {
             what: format!("{} to create, and no number of partitions", count(missing.len(), "topic")),
@@ -71,7 +78,7 @@ fn imagined(topic: &NewTopic) -> TopicDescription {
     TopicDescription {
         partitions: topic.partitions,
         id: String::new(),
-        cleanup_policy: "delete".into(),
+        cleanup_policy: topic.config.get("cleanup.policy").map_or("delete", String::as_str).into(),
         max_message_bytes: None,
     }
 }
@@ -80,10 +87,16 @@ fn summary(existing: &BTreeMap<Arc<str>, TopicDescription>, made: &[NewTopic], s
     let mut all: BTreeMap<&str, (i32, &str)> = BTreeMap::new();
     all.extend(existing.iter().map(|(name, topic)| (&**name, (topic.partitions, "exists"))));
     all.extend(made.iter().map(|topic| (&*topic.name, (topic.partitions, "created"))));
+    let roles = roles(stages);
     let is_changelog =
         |name: &str| stages.iter().any(|chosen| chosen.names.changelog.as_deref() == Some(name));
     let rows = all.iter().map(|(name, (partitions, what))| {
-        let kind = if is_changelog(name) { "changelog" } else { "topic" };
+        let is_table = roles.get(*name).is_some_and(|role| !role.table_of.is_empty());
+        let kind = match (is_changelog(name), is_table) {
+            (true, _) => "changelog",
+            (_, true) => "table",
+            _ => "topic",
+        };
         vec![(*name).to_owned(), kind.into(), partitions.to_string(), (*what).to_owned()]
     });
     table(&["NAME", "KIND", "PARTITIONS", ""], rows)

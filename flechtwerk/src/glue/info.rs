@@ -3,10 +3,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Failure, FailureKind, Outputs, RawRecord, Round, RoundEnd};
+use super::{
+    Config, Env, Failure, FailureKind, Need, Outputs, Page, RawRecord, Round, RoundEnd, Share, TableInfo,
+};
 use crate::BoxError;
 
 /// A topic type, as a constant.
@@ -31,6 +34,8 @@ pub struct StateInfo {
     pub type_name: &'static str,
     /// The version that is written.
     pub version: u32,
+    /// The oldest version that can be read: those between are upgraded.
+    pub oldest: u32,
 }
 
 /// What a parameter of a stage stands for.
@@ -60,6 +65,29 @@ pub enum Order {
     Timestamp,
 }
 
+/// How an extractor is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtractorInfo {
+    /// How long a config rests after [`crate::Next::Idle`].
+    pub poll_interval: Duration,
+    /// A function says which configs are not polled.
+    pub suspends: bool,
+}
+
+/// What a stage does about records that don't decode.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// It names a function that decides; else it crashes.
+    pub named: bool,
+    /// Where that function may send them.
+    pub dead_letters: Option<&'static TopicInfo>,
+}
+
+impl Policy {
+    /// What holds where nothing is said.
+    pub const CRASH: Policy = Policy { named: false, dead_letters: None };
+}
+
 /// A stage, as a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct StageInfo {
@@ -73,24 +101,32 @@ pub struct StageInfo {
     pub inputs: &'static [&'static TopicInfo],
     /// The parameters after the input, in order.
     pub parts: &'static [Part],
+    /// What the parameters by `&` stand for, in order.
+    pub shared: &'static [Share],
     /// See [`Start`].
     pub start: Start,
     /// See [`Order`].
     pub order: Order,
     /// The state key is computed by a function: [`AnyStage::key`] is to be asked.
     pub custom_key: bool,
+    /// What only an extractor has; its inputs are its config topics.
+    pub extractor: Option<ExtractorInfo>,
+    /// See [`Policy`].
+    pub policy: Policy,
     /// Stands in for a stage with errors, so that one mistake stays one error.
     pub stub: bool,
 }
 
 impl StageInfo {
-    /// The output topics, in parameter order; [`super::OutputRecord::topic`] is an index into this.
+    /// The output topics, in parameter order, and then that of the dead letters; [`super::OutputRecord::topic`] is an
+    /// index into this.
     pub fn outputs(&self) -> impl Iterator<Item = &'static TopicInfo> + use<> {
-        let parts = self.parts;
-        parts.iter().filter_map(|part| match part {
+        let (parts, dead_letters) = (self.parts, self.policy.dead_letters);
+        let sent = parts.iter().filter_map(|part| match part {
             Part::Output(topic) => Some(*topic),
             Part::State(_) => None,
-        })
+        });
+        sent.chain(dead_letters)
     }
 
     /// The state, if the stage keeps one.
@@ -100,11 +136,25 @@ impl StageInfo {
             Part::Output(_) => None,
         })
     }
-}
 
-/// What shared things a round may look at. Nothing yet.
-#[derive(Default)]
-pub struct Env {}
+    /// The topics of the tables.
+    pub fn tables(&self) -> impl Iterator<Item = &'static TableInfo> + use<> {
+        let shared = self.shared;
+        shared.iter().filter_map(|share| match share {
+            Share::Table(table) => Some(*table),
+            Share::Resource(_) => None,
+        })
+    }
+
+    /// The resources.
+    pub fn resources(&self) -> impl Iterator<Item = Need> + use<> {
+        let shared = self.shared;
+        shared.iter().filter_map(|share| match share {
+            Share::Resource(need) => Some(*need),
+            Share::Table(_) => None,
+        })
+    }
+}
 
 /// A future that is boxed once a round.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -128,4 +178,20 @@ pub trait AnyStage: Sync {
         env: &'a Env,
         budget: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, Failure>>;
+
+    /// What a config says to the runtime; asked of extractors only.
+    fn config(&self, record: &RawRecord) -> Result<Config, (FailureKind, BoxError)> {
+        unreachable!("a transformer has no config {}", record.offset)
+    }
+
+    /// Runs the function of an extractor once. Fills in the page's `change` and `outputs`, which on an error are as they
+    /// were before. Panics of user code are caught.
+    fn page<'a>(
+        &'a self,
+        page: &'a mut Page,
+        env: &'a Env,
+    ) -> BoxFuture<'a, Result<crate::Next, (FailureKind, BoxError)>> {
+        let _ = (page, env);
+        unreachable!("a transformer has no pages")
+    }
 }

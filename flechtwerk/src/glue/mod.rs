@@ -1,24 +1,43 @@
 //! What the macros' expansions name. Private and versioned: not part of the public API.
 
 mod check;
+mod extractor;
 mod info;
 mod parts;
+mod policy;
+mod resource;
 mod round;
 mod runner;
+mod shared;
 mod stage;
+mod table;
+mod upgrade;
 
 pub use check::{
-    Entry, Table, check, input_once, inputs_complete, key_not_null, parameter, places, stages, state_taken,
+    Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
+    not_an_input, parameter, places, resource, stages, state_taken,
 };
+pub use extractor::*;
 pub use info::*;
 pub use parts::{AllParts, PartList};
+pub use policy::{
+    Answers, HasDeadLetters, NoDeadLetters, OnInvalid, TakesAnything, WithDeadLetters, dead_letters,
+    on_invalid,
+};
+pub use resource::*;
 pub use round::*;
+pub use shared::*;
 pub use stage::*;
+pub use table::*;
+pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
 
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
+pub use crate::invalid::{Answer, Invalid};
+pub use crate::next::Next;
 pub use crate::pipeline::Pipeline;
+pub use crate::resource::{Res, Resource};
 pub use crate::state::{StateValue, Storable};
 pub use crate::topic::Topic;
 pub use bytes::Bytes;
@@ -26,6 +45,7 @@ pub use flechtwerk_macros::pipeline;
 pub use std::future::Future;
 pub use std::marker::Send;
 pub use std::result::Result::Ok;
+pub use std::time::Duration;
 
 use std::process::ExitCode;
 

@@ -24,7 +24,7 @@ impl<P: Params, const MOST: usize> AllParts<P, MOST> {
 
 const fn flatten<const MOST: usize>(list: &PartList) -> ([Part; MOST], usize) {
     // An array needs something to begin with.
-    let mut all = [Part::State(StateInfo { type_name: "", version: 0 }); MOST];
+    let mut all = [Part::State(StateInfo { type_name: "", version: 0, oldest: 0 }); MOST];
     let mut count = 0;
     let mut rest = Some(list);
     while let Some(list) = rest {

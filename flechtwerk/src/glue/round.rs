@@ -101,18 +101,49 @@ pub struct Outputs {
     pub bytes: Vec<u8>,
     /// The records.
     pub records: Vec<OutputRecord>,
+    /// What was decided about records that did not decode.
+    pub invalid: Vec<Decided>,
+}
+
+/// A place in [`Outputs`] to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    bytes: usize,
+    records: usize,
+    invalid: usize,
+}
+
+/// What becomes of a record that did not decode, if its stage goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It is left out.
+    Skip,
+    /// It is processed with another value.
+    Instead,
+    /// It goes to the dead-letter topic.
+    DeadLetter,
+}
+
+/// One record that did not decode, and what was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// The record.
+    pub at: Cause,
+    /// What becomes of it.
+    pub settled: Settled,
 }
 
 impl Outputs {
     /// Marks the present end, to go back to with [`Outputs::truncate`].
-    pub fn mark(&self) -> (usize, usize) {
-        (self.bytes.len(), self.records.len())
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.len(), records: self.records.len(), invalid: self.invalid.len() }
     }
 
     /// Forgets everything after `mark`.
-    pub fn truncate(&mut self, mark: (usize, usize)) {
-        self.bytes.truncate(mark.0);
-        self.records.truncate(mark.1);
+    pub fn truncate(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        self.records.truncate(mark.records);
+        self.invalid.truncate(mark.invalid);
     }
 
     /// The bytes of a range.
@@ -130,11 +161,23 @@ pub enum RecordPart {
     Value,
 }
 
+impl RecordPart {
+    /// As a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordPart::Key => "key",
+            RecordPart::Value => "value",
+        }
+    }
+}
+
 /// What went wrong with a record.
 #[derive(Debug)]
 pub enum FailureKind {
     /// The key or value is not what the topic's codec expects.
     Decode(RecordPart),
+    /// The same, and what the stage's own function decided about it can't be done.
+    Undecided(RecordPart),
     /// The function returned an error.
     User,
     /// The function panicked.
@@ -148,6 +191,11 @@ pub enum FailureKind {
     State {
         /// The unknown version.
         version: Option<u32>,
+    },
+    /// The stored state is of an older version and could not be brought up to date.
+    Upgrade {
+        /// The version that is stored.
+        version: u32,
     },
     /// The new state could not be encoded.
     EncodeState,

@@ -9,14 +9,16 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+use super::policy::{self, Decoded, Note};
 use super::{
-    Bucket, Closing, Failure, FailureKind, Opening, Outputs, RawRecord, Round, RoundEnd, Stage, StateChange,
+    Bucket, Closing, Env, Failure, FailureKind, Mark, Opening, Outputs, RawRecord, Round, RoundEnd, Stage,
+    StateChange,
 };
-use super::{Outcome, Params, Trouble, Visit};
+use super::{Outcome, Params, SharedParams, Trouble, Visit};
 use crate::out::Buffer;
 
 /// Why a round stopped.
@@ -50,7 +52,7 @@ impl Meter {
 /// dropped halfway.
 struct Undo<'a> {
     outputs: &'a mut Outputs,
-    mark: Option<(usize, usize)>,
+    mark: Option<Mark>,
 }
 
 impl Drop for Undo<'_> {
@@ -64,13 +66,18 @@ impl Drop for Undo<'_> {
 pub(super) async fn run<S: Stage>(
     round: &mut Round,
     outputs: &mut Outputs,
+    env: &Env,
     budget: usize,
 ) -> Result<RoundEnd, Failure> {
+    let Some(shared) = S::Shared::open(env) else {
+        let error = "a parameter that the stages share was never made".into();
+        return Err(Failure { record: 0, kind: FailureKind::User, error });
+    };
     let mark = Some(outputs.mark());
     let mut undo = Undo { outputs, mark };
     let limit = if round.records.len() > 1 { budget } else { usize::MAX };
     let meter = Meter { used: AtomicUsize::new(0), limit };
-    match drive::<S>(&round.records, &mut round.buckets, undo.outputs, &meter).await {
+    match drive::<S>(&round.records, &mut round.buckets, undo.outputs, env, &shared, &meter).await {
         Ok(()) => {
             undo.mark = None;
             Ok(RoundEnd::Done)
@@ -91,33 +98,37 @@ async fn drive<S: Stage>(
     records: &[RawRecord],
     buckets: &mut [Bucket],
     outputs: &mut Outputs,
+    env: &Env,
+    shared: &S::Shared,
     meter: &Meter,
 ) -> Result<(), Stop> {
-    let mut end = End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, meter };
+    let mut end =
+        End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, records, env, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
         let bucket = &mut buckets[index];
         bucket.change = StateChange::Unchanged;
         let slots = open::<S>(bucket, &mut end.pool)?;
-        let future =
-            process::<S>(index, slots, &records[bucket.records.clone()], bucket.records.start, meter);
+        let (own, first) = (&records[bucket.records.clone()], bucket.records.start);
+        let key = (S::INFO.custom_key && S::INFO.policy.named).then(|| bucket.key.clone());
+        let future = process::<S>(index, slots, shared, own, first, key, meter);
         let mut running = match place.take() {
             Some(place) => Place::refill(place, future),
             None => Place(Box::pin(Some(future))),
         };
         match poll_fn(|cx| Poll::Ready(running.poll_unpin(cx))).await {
             Poll::Ready(done) => {
-                let (index, slots) = done?;
-                end.close::<S>(&mut buckets[index], slots)?;
+                let (index, slots, notes) = done?;
+                end.close::<S>(&mut buckets[index], slots, notes)?;
                 place = Some(running);
             }
             Poll::Pending => waiting.push(running),
         }
     }
     while let Some(done) = waiting.next().await {
-        let (index, slots) = done?;
-        end.close::<S>(&mut buckets[index], slots)?;
+        let (index, slots, notes) = done?;
+        end.close::<S>(&mut buckets[index], slots, notes)?;
     }
     Ok(())
 }
@@ -148,20 +159,36 @@ fn open<S: Stage>(bucket: &Bucket, pool: &mut Vec<Buffer>) -> Result<S::Slots, S
     caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
 }
 
+/// What is left of a bucket: its index, its parameters, and what is to be noted of records that did not decode.
+type Processed<S> = (usize, <S as Stage>::Slots, Vec<Note>);
+
 /// Processes the records of a bucket, one after another; gives the parameters back for [`End::close`].
 async fn process<S: Stage>(
     index: usize,
     mut slots: S::Slots,
+    shared: &S::Shared,
     records: &[RawRecord],
     first: usize,
+    key: Option<Bytes>,
     meter: &Meter,
-) -> Result<(usize, S::Slots), Stop> {
+) -> Result<Processed<S>, Stop> {
     let mut waiting = 0;
+    let mut notes = Vec::new();
     for (n, raw) in records.iter().enumerate() {
         let _ = slots.visit(&mut Visit::Begin(raw));
         let step = async {
-            let input = S::decode(raw)?;
-            let returned = S::call(input, &mut slots).await;
+            let input = match policy::decode::<S>(raw, first + n, key.as_ref())? {
+                Decoded::Input(input) => input,
+                Decoded::Instead(input) => {
+                    notes.push(Note::instead(first + n));
+                    input
+                }
+                Decoded::Left(note) => {
+                    notes.push(note);
+                    return Ok(());
+                }
+            };
+            let returned = S::call(input, &mut slots, shared).await;
             returned.outcome().map_err(|error| (FailureKind::User, error))
         };
         let stepped = AssertUnwindSafe(step).catch_unwind().await;
@@ -176,7 +203,7 @@ async fn process<S: Stage>(
         meter.add(bytes - waiting)?;
         waiting = bytes;
     }
-    Ok((index, slots))
+    Ok((index, slots, notes))
 }
 
 /// What is needed to end buckets.
@@ -185,11 +212,18 @@ struct End<'a> {
     scratch: Vec<u8>,
     states: BytesMut,
     outputs: &'a mut Outputs,
+    records: &'a [RawRecord],
+    env: &'a Env,
     meter: &'a Meter,
 }
 
 impl End<'_> {
-    fn close<S: Stage>(&mut self, bucket: &mut Bucket, mut slots: S::Slots) -> Result<(), Stop> {
+    fn close<S: Stage>(
+        &mut self,
+        bucket: &mut Bucket,
+        mut slots: S::Slots,
+        notes: Vec<Note>,
+    ) -> Result<(), Stop> {
         let last = bucket.records.end.saturating_sub(1);
         let mut closing = Closing {
             stored: bucket.state.as_ref(),
@@ -200,6 +234,10 @@ impl End<'_> {
             states: &mut self.states,
         };
         caught(|| slots.visit(&mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
+        for note in notes {
+            let raw = &self.records[note.record];
+            self.meter.add(note.write::<S>(raw, self.env, self.outputs))?;
+        }
         match &bucket.change {
             StateChange::Unchanged => Ok(()),
             StateChange::Deleted => self.meter.add(bucket.key.len()),
@@ -213,7 +251,7 @@ pub(super) fn caught<T>(call: impl FnOnce() -> Result<T, Trouble>) -> Result<T, 
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
     let message = match panic.downcast::<String>() {
         Ok(message) => *message,
         Err(panic) => {

@@ -8,15 +8,19 @@ use std::marker::PhantomData;
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, StageInfo,
+    AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, SharedParams,
+    StageInfo,
 };
-use super::{PartList, StateChange, TopicInfo};
+use super::{ByRef, PartList, StateChange, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
+use crate::invalid::{Answer, Invalid};
 use crate::out::Buffer;
 use crate::param::{Slot, SlotParts};
 use crate::record::Record;
+use crate::resource::Res;
+use crate::table::Table;
 use crate::topic::Topic;
 
 /// A failure that does not know its record yet.
@@ -63,8 +67,10 @@ pub trait Stage: Sized + 'static {
     type Input: Send + 'static;
     /// The topics of the inputs.
     type Topics: Topics<Self::Input>;
-    /// All parameters but the first.
+    /// All parameters by `&mut`.
     type Slots: Params;
+    /// All parameters by `&`.
+    type Shared: SharedParams;
     /// The state key of a record; generated where the stage computes it.
     fn key(raw: &RawRecord) -> Tried<Bytes> {
         Ok(raw.key.clone().unwrap_or_default())
@@ -73,15 +79,23 @@ pub trait Stage: Sized + 'static {
     fn decode(raw: &RawRecord) -> Tried<Self::Input> {
         Self::Topics::decode(raw.input, raw)
     }
+    /// Decides about a record that did not decode; generated where the stage names a function for it.
+    fn on_invalid(_: &Invalid<'_>) -> Answer {
+        Answer::Crash
+    }
     /// Calls the function. The future is the function's own.
-    fn call(input: Self::Input, slots: &mut Self::Slots) -> impl Future<Output: Outcome> + Send;
+    fn call(
+        input: Self::Input,
+        slots: &mut Self::Slots,
+        shared: &Self::Shared,
+    ) -> impl Future<Output: Outcome> + Send;
 }
 
 /// What `pipeline!` finds under the path of a stage.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stage",
-    label = "no `#[transformer]` function of this name",
-    note = "a pipeline lists functions with `#[transformer(inputs = [..])]`, by their paths"
+    label = "no `#[transformer]` or `#[extractor]` function of this name",
+    note = "a pipeline lists functions with `#[transformer(inputs = [..])]` or `#[extractor(..)]`, by their paths"
 )]
 pub trait Listable {
     const LISTED: Listed;
@@ -104,7 +118,7 @@ impl<I: Accepts<Record<T>>, T: Topic, Rest: Topics<I>> Topics<I> for (T, Rest) {
     }
 }
 
-/// The parameters after the input, as nested pairs.
+/// The parameters by `&mut`, as nested pairs.
 pub trait Params: Sized + Send + 'static {
     /// What they stand for.
     const PARTS: PartList;
@@ -148,17 +162,17 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 
     fn key(&self, record: &RawRecord) -> Result<Bytes, Trouble> {
-        super::runner::caught(|| S::key(record))
+        super::runner::caught(|| super::policy::key::<S>(record))
     }
 
     fn round<'a>(
         &'a self,
         round: &'a mut Round,
         outputs: &'a mut Outputs,
-        _: &'a Env,
+        env: &'a Env,
         budget: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, Failure>> {
-        Box::pin(super::runner::run::<S>(round, outputs, budget))
+        Box::pin(super::runner::run::<S>(round, outputs, env, budget))
     }
 }
 
@@ -171,8 +185,8 @@ pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'st
 #[diagnostic::on_unimplemented(
     message = "a stage can't be given a `&mut {Self}`",
     label = "not a parameter of a stage",
-    note = "after the input come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; \
-            what else the function needs it has to make itself"
+    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; what \
+            the stages share, a `&Table<T>` or a `&Res<R>`, comes by `&`"
 )]
 pub trait SlotParam: Sized + Send + 'static {
     type Keeps;
@@ -197,19 +211,28 @@ impl<P: Slot> SlotParam for P {
     }
 }
 
-impl<T: Topic> SlotParam for Record<T> {
-    type Keeps = NoState;
-    type Role = ByValue<Self>;
-    const PARTS: &'static [Part] = &[];
+macro_rules! wrong {
+    ($type:ty, $role:ident where $($bound:tt)+) => {
+        #[diagnostic::do_not_recommend]
+        impl<T: $($bound)+> SlotParam for $type {
+            type Keeps = NoState;
+            type Role = $role<Self>;
+            const PARTS: &'static [Part] = &[];
 
-    fn open(_: &mut Opening<'_>) -> Tried<Self> {
-        unreachable!("a program with mistakes is not compiled")
-    }
+            fn open(_: &mut Opening<'_>) -> Tried<Self> {
+                unreachable!("a program with mistakes is not compiled")
+            }
 
-    fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
-        Ok(())
-    }
+            fn visit(&mut self, _: &mut Visit<'_, '_>) -> Tried<()> {
+                Ok(())
+            }
+        }
+    };
 }
+
+wrong!(Record<T>, ByValue where Topic);
+wrong!(Res<T>, ByRef where Send + Sync + 'static);
+wrong!(Table<T>, ByRef where 'static);
 
 /// A role that needs nothing said.
 pub struct Right;
@@ -319,13 +342,15 @@ pub trait Checked {
     type Input;
     type Topics;
     type Slots;
+    type Shared;
     type Returns;
 }
 
-impl<I, T, S, R> Checked for (I, T, S, R) {
+impl<I, T, S, H, R> Checked for (I, T, S, H, R) {
     type Input = I;
     type Topics = T;
     type Slots = S;
+    type Shared = H;
     type Returns = R;
 }
 

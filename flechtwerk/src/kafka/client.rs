@@ -46,6 +46,7 @@ impl Role<'_> {
             Self::Member { .. } => "member",
             Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
             Self::Reader { kind: ReaderKind::Changelogs, .. } => "changelog",
+            Self::Reader { kind: ReaderKind::Tables, .. } => "tables",
             Self::Offsets { .. } => "offsets",
         }
     }
@@ -108,8 +109,9 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
                     // Per partition.
                     set("queued.max.messages.kbytes", "16384");
                 }
-                ReaderKind::Changelogs => {
-                    set("fetch.wait.max.ms", "10");
+                ReaderKind::Changelogs | ReaderKind::Tables => {
+                    // An idle table asks less often: it is read for as long as the process lives.
+                    set("fetch.wait.max.ms", if kind == ReaderKind::Tables { "100" } else { "10" });
                     set("fetch.message.max.bytes", "8388608");
                     set("queued.max.messages.kbytes", "32768");
                     set("queued.min.messages", "1000000");

@@ -31,7 +31,17 @@ pub(crate) struct Metric {
 const STAGE: &[&str] = &["stage"];
 const TASK: &[&str] = &["stage", "partition"];
 const INPUT: &[&str] = &["stage", "topic", "partition"];
-const TOPIC: &[&str] = &["stage", "topic"];
+const TABLE: &[&str] = &["table"];
+const INVALID: &[&str] = &["stage", "topic", "outcome"];
+
+/// What becomes of a record that does not decode: the values of the label `outcome`.
+pub(crate) const CRASH: &str = "crash";
+/// See [`CRASH`].
+pub(crate) const SKIP: &str = "skip";
+/// See [`CRASH`].
+pub(crate) const INSTEAD: &str = "instead";
+/// See [`CRASH`].
+pub(crate) const DEAD_LETTER: &str = "dead_letter";
 
 const RECORD_BUCKETS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0];
 const TIME_BUCKETS: &[f64] = &[0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0];
@@ -76,8 +86,22 @@ metrics! {
     STORE_BYTES = "flechtwerk_store_bytes", Kind::Gauge, TASK;
     /// entries of the task's local state, where that is known
     STORE_ENTRIES = "flechtwerk_store_entries", Kind::Gauge, TASK;
-    /// input records that did not decode
-    INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, TOPIC;
+    /// keys of a table
+    TABLE_KEYS = "flechtwerk_table_keys", Kind::Gauge, TABLE;
+    /// bytes of a table's keys and values as they are in its topic; what they take in memory is more by a constant for each key
+    TABLE_BYTES = "flechtwerk_table_bytes", Kind::Gauge, TABLE;
+    /// offsets of a table's topic that are still to be read before the stages can join their groups
+    TABLE_REMAINING = "flechtwerk_table_remaining_offsets", Kind::Gauge, TABLE;
+    /// input records that did not decode, by what became of them: `crash`, or with their transaction `skip`, `instead` or `dead_letter`
+    INVALID_RECORDS = "flechtwerk_invalid_records_total", Kind::Counter, INVALID;
+    /// calls of an extractor's function that have ended well, with or without something to commit
+    POLLS = "flechtwerk_polls_total", Kind::Counter, TASK;
+    /// pages of an extractor that are committed
+    PAGES = "flechtwerk_pages_total", Kind::Counter, TASK;
+    /// calls of an extractor's function under way
+    POLLS_RUNNING = "flechtwerk_polls_running", Kind::Gauge, TASK;
+    /// configs of the token that are polled here
+    CONFIGS = "flechtwerk_configs", Kind::Gauge, TASK;
     /// tasks assigned to this instance
     TASKS_ASSIGNED = "flechtwerk_tasks_assigned", Kind::Gauge, STAGE;
     /// tasks of this instance that process records
@@ -115,6 +139,10 @@ of_task! {
     changelog_blocked -> Gauge = gauge!(CHANGELOG_BLOCKED);
     store_bytes -> Gauge = gauge!(STORE_BYTES);
     store_entries -> Gauge = gauge!(STORE_ENTRIES);
+    polls -> Counter = counter!(POLLS);
+    pages -> Counter = counter!(PAGES);
+    polls_running -> Gauge = gauge!(POLLS_RUNNING);
+    configs -> Gauge = gauge!(CONFIGS);
 }
 
 /// See `LAG`.
@@ -122,9 +150,24 @@ pub(crate) fn lag(stage: &str, topic: &str, partition: i32) -> Gauge {
     metrics::gauge!(LAG.name, labels(LAG, &[stage, topic, &partition.to_string()]))
 }
 
+/// See `TABLE_KEYS`.
+pub(crate) fn table_keys(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_KEYS.name, labels(TABLE_KEYS, &[topic]))
+}
+
+/// See `TABLE_BYTES`.
+pub(crate) fn table_bytes(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_BYTES.name, labels(TABLE_BYTES, &[topic]))
+}
+
+/// See `TABLE_REMAINING`.
+pub(super) fn table_remaining(topic: &str) -> Gauge {
+    metrics::gauge!(TABLE_REMAINING.name, labels(TABLE_REMAINING, &[topic]))
+}
+
 /// See `INVALID_RECORDS`.
-pub(crate) fn invalid_records(stage: &str, topic: &str) -> Counter {
-    metrics::counter!(INVALID_RECORDS.name, labels(INVALID_RECORDS, &[stage, topic]))
+pub(crate) fn invalid_records(stage: &str, topic: &str, outcome: &str) -> Counter {
+    metrics::counter!(INVALID_RECORDS.name, labels(INVALID_RECORDS, &[stage, topic, outcome]))
 }
 
 /// See `INCOMPLETE_TASKS`.
@@ -148,9 +191,25 @@ pub(crate) fn task_begins(stage: &str, inputs: &[Arc<str>], partition: i32) {
         counter(stage, partition).increment(0);
     }
     for topic in inputs {
-        invalid_records(stage, topic).increment(0);
+        for outcome in [CRASH, SKIP, INSTEAD, DEAD_LETTER] {
+            invalid_records(stage, topic, outcome).increment(0);
+        }
     }
     incomplete_tasks(stage).increment(0);
+}
+
+/// A token begins: what only extractors count is there from now on.
+pub(crate) fn token_begins(stage: &str, token: i32) {
+    for counter in [polls, pages] {
+        counter(stage, token).increment(0);
+    }
+}
+
+/// A token no longer polls.
+pub(crate) fn token_rests(stage: &str, token: i32) {
+    for gauge in [polls_running, configs] {
+        gauge(stage, token).set(0.0);
+    }
 }
 
 /// A task has gone: its gauges go to zero, since somebody else has its lag and its state now.
@@ -204,7 +263,7 @@ mod tests {
             fences("count", 3).increment(1);
             commit_seconds("count", 3).record(0.015);
             batch_records("count", 3).record(7.0);
-            invalid_records("count", "words").increment(2);
+            invalid_records("count", "words", SKIP).increment(2);
             incomplete_tasks("count").increment(1);
         });
         for line in [
@@ -214,7 +273,7 @@ mod tests {
             r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.01"} 0"#,
             r#"flechtwerk_commit_seconds_bucket{stage="count",partition="3",le="0.02"} 1"#,
             r#"flechtwerk_batch_records_sum{stage="count",partition="3"} 7"#,
-            r#"flechtwerk_invalid_records_total{stage="count",topic="words"} 2"#,
+            r#"flechtwerk_invalid_records_total{stage="count",topic="words",outcome="skip"} 2"#,
             r#"flechtwerk_incomplete_tasks_total{stage="count"} 1"#,
             "# HELP flechtwerk_lag_records offsets between the committed position and the end of the input",
         ] {

@@ -26,20 +26,33 @@ impl Restores {
 
     /// A restore of so many changelog offsets.
     pub(crate) fn begin(&self, stage: &str, partition: i32, offsets: u64) -> Restore {
+        let remaining = names::restore_remaining(stage, partition);
+        let place = Place::Task { stage: stage.to_owned(), partition };
+        self.start(place, offsets, remaining)
+    }
+
+    /// The first reading of a table, of so many offsets.
+    pub(crate) fn begin_table(&self, topic: &str, offsets: u64) -> Restore {
+        self.start(Place::Table(topic.to_owned()), offsets, names::table_remaining(topic))
+    }
+
+    fn start(&self, place: Place, offsets: u64, remaining: metrics::Gauge) -> Restore {
         let bar = self.bars.as_ref().map(|bars| {
             let bar = bars.add(ProgressBar::new(offsets));
             if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3}% {msg}") {
                 bar.set_style(style);
             }
-            bar.set_prefix(format!("restoring {stage}/{partition}"));
+            bar.set_prefix(match &place {
+                Place::Task { stage, partition } => format!("restoring {stage}/{partition}"),
+                Place::Table(topic) => format!("reading table {topic}"),
+            });
             bar
         });
         let now = Instant::now();
         let figures = Figures { offsets, left: offsets, records: 0, bytes: 0, elapsed: Duration::ZERO };
-        let remaining = names::restore_remaining(stage, partition);
         remaining.set(offsets as f64);
         let inside = Mutex::new(Inside { figures, last_line: now });
-        Restore { stage: stage.to_owned(), partition, begun: now, inside, bar, remaining }
+        Restore { place, begun: now, inside, bar, remaining }
     }
 
     /// Runs something that writes to the terminal, with the bars out of its way.
@@ -53,12 +66,17 @@ impl Restores {
 
 /// One restore. Dropping it ends it: with a log line if nothing is left, else it was cancelled and says nothing.
 pub(crate) struct Restore {
-    stage: String,
-    partition: i32,
+    place: Place,
     begun: Instant,
     inside: Mutex<Inside>,
     bar: Option<ProgressBar>,
     remaining: metrics::Gauge,
+}
+
+/// What is read.
+enum Place {
+    Task { stage: String, partition: i32 },
+    Table(String),
 }
 
 struct Inside {
@@ -90,7 +108,10 @@ impl Restore {
         let due = now.saturating_duration_since(inside.last_line) >= LINES;
         if due {
             inside.last_line = now;
-            tracing::info!(stage = self.stage, partition = self.partition, "restoring: {figures}");
+            match &self.place {
+                Place::Task { stage, partition } => tracing::info!(stage, partition, "restoring: {figures}"),
+                Place::Table(table) => tracing::info!(table, "reading: {figures}"),
+            }
         }
         due
     }
@@ -106,7 +127,12 @@ impl Drop for Restore {
         let Figures { left, records, bytes, .. } = inside.figures;
         if left == 0 {
             let took = crate::settings::duration_text(self.begun.elapsed());
-            tracing::info!(stage = self.stage, partition = self.partition, records, bytes, took, "restored");
+            match &self.place {
+                Place::Task { stage, partition } => {
+                    tracing::info!(stage, partition, records, bytes, took, "restored");
+                }
+                Place::Table(table) => tracing::info!(table, records, bytes, took, "read"),
+            }
         }
     }
 }

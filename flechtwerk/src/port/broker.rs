@@ -301,6 +301,8 @@ pub(crate) enum ReaderKind {
     Inputs,
     /// Changelogs, as fast as possible and then no more.
     Changelogs,
+    /// Tables, as fast as possible and then for as long as the process lives.
+    Tables,
 }
 
 /// Makes the clients of a stage instance.

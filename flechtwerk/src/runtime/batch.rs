@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::glue::{Outputs, RawRecord};
+use crate::glue::{Env, Outputs, RawRecord};
 use crate::task::{BatchId, Layer};
 
 /// A closed batch: it is sent as it is, as often as need be.
@@ -13,6 +13,10 @@ pub(super) struct ClosedBatch {
     /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
+    /// Of an extractor's page: where its config lies.
+    pub(super) page: Option<String>,
+    /// What it was computed with.
+    pub(super) env: Option<Env>,
 }
 
 /// A batch that still takes records.
@@ -23,6 +27,8 @@ pub(super) struct Building {
     /// Bytes of their keys and values.
     pub(super) input_bytes: usize,
     pub(super) outputs: Outputs,
+    /// The one version of each table that it sees, from its first round on (S9.1).
+    pub(super) env: Option<Env>,
 }
 
 /// Records that were taken from the queues and not processed yet, because the round they were in grew too large.

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use backon::{BlockingRetryable, ExponentialBuilder};
 
 use super::error::Failure;
+use super::tables::Shared;
 use super::watchdog::Watchdog;
-use crate::glue::{AnyStage, Env, StageInfo};
+use crate::glue::{AnyStage, StageInfo};
 use crate::naming::StageNames;
 use crate::port::{BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition};
 
@@ -27,6 +28,7 @@ pub(crate) struct Limits {
     pub(crate) revoke_timeout: Duration,
     pub(crate) heartbeat_interval: Duration,
     pub(crate) transaction_timeout: Duration,
+    pub(crate) max_concurrent_polls: usize,
 }
 
 /// The changelog of a stage with state.
@@ -47,7 +49,7 @@ pub(crate) struct StageContext {
     /// Under which this process is a static member (S5.2).
     pub(crate) instance_id: Option<String>,
     pub(crate) limits: Limits,
-    pub(crate) env: Env,
+    pub(crate) shared: Shared,
     pub(crate) group: Arc<dyn Group>,
     pub(crate) inputs: Arc<dyn Reader>,
     pub(crate) changelogs: Option<Arc<dyn Reader>>,
@@ -56,12 +58,16 @@ pub(crate) struct StageContext {
     pub(crate) watchdog: Watchdog,
     pub(crate) progress: crate::observe::Restores,
     pub(crate) positions: super::lag::Positions,
+    /// Of an extractor: its configs.
+    pub(crate) configs: Option<Arc<super::configs::Configs>>,
+    /// Calls of an extractor that may still begin (`max_concurrent_polls`).
+    pub(crate) polls: Arc<tokio::sync::Semaphore>,
 }
 
 impl StageContext {
-    /// The input partitions of a task, in `inputs` order.
+    /// The partitions that a task owns, in `inputs` order; those of a token are leases.
     pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
-        self.names.inputs.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
+        self.names.leases.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
     /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled. The checks of
@@ -70,37 +76,49 @@ impl StageContext {
         &self,
         what: &str,
         cancel: &Cancel,
-        mut call: impl FnMut() -> Result<T, BrokerError>,
+        call: impl FnMut() -> Result<T, BrokerError>,
     ) -> Result<Option<T>, Failure> {
-        let begin = Instant::now();
-        let until = begin + self.limits.broker_timeout;
-        let mut said = begin;
-        let result = (|| call())
-            .retry(
-                ExponentialBuilder::default()
-                    .with_min_delay(Duration::from_millis(10))
-                    .with_max_delay(Duration::from_secs(1))
-                    .without_max_times(),
-            )
-            .sleep(std::thread::sleep)
-            .when(|error: &BrokerError| {
-                let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
-                (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
-            })
-            .notify(|error, _| {
-                tracing::debug!(stage = self.info.name, %error, "asking again: {what}");
-                if said.elapsed() >= STILL_INTERVAL {
-                    said = Instant::now();
-                    let waited = begin.elapsed().as_secs();
-                    tracing::warn!(stage = self.info.name, %error, "still can't {what} after {waited} s; asking again");
-                }
-            })
-            .call();
-        match result {
-            Ok(value) => Ok(Some(value)),
-            Err(_) if cancel.is_cancelled() => Ok(None),
-            Err(error) => Err(Failure::broker(self.info.name, what, &error)),
-        }
+        let who = format!("stage {}", self.info.name);
+        repeat(&who, self.limits.broker_timeout, what, cancel, call)
+    }
+}
+
+/// See [`StageContext::retry`]; `who` begins the messages.
+pub(crate) fn repeat<T>(
+    who: &str,
+    limit: Duration,
+    what: &str,
+    cancel: &Cancel,
+    mut call: impl FnMut() -> Result<T, BrokerError>,
+) -> Result<Option<T>, Failure> {
+    let begin = Instant::now();
+    let until = begin + limit;
+    let mut said = begin;
+    let result = (|| call())
+        .retry(
+            ExponentialBuilder::default()
+                .with_min_delay(Duration::from_millis(10))
+                .with_max_delay(Duration::from_secs(1))
+                .without_max_times(),
+        )
+        .sleep(std::thread::sleep)
+        .when(|error: &BrokerError| {
+            let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
+            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
+        })
+        .notify(|error, _| {
+            tracing::debug!(%error, "{who}: asking again: {what}");
+            if said.elapsed() >= STILL_INTERVAL {
+                said = Instant::now();
+                let waited = begin.elapsed().as_secs();
+                tracing::warn!(%error, "{who}: still can't {what} after {waited} s; asking again");
+            }
+        })
+        .call();
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(_) if cancel.is_cancelled() => Ok(None),
+        Err(error) => Err(Failure::broker_of(who, what, &error)),
     }
 }
 

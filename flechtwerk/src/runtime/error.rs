@@ -24,13 +24,18 @@ impl Failure {
 
     /// A call to the cluster that did not succeed within the time limit, or can't.
     pub(crate) fn broker(stage: &str, what: &str, error: &BrokerError) -> Failure {
+        Failure::broker_of(&format!("stage {stage}"), what, error)
+    }
+
+    /// The same of anybody: `who` begins the message.
+    pub(crate) fn broker_of(who: &str, what: &str, error: &BrokerError) -> Failure {
         let deleted = match error.is_unknown_topic() {
             true => {
                 "; it was there when this process started, so somebody has deleted it; `check` says what to do"
             }
             false => "",
         };
-        Failure::new(format!("stage {stage}: can't {what}: {error}{deleted}"))
+        Failure::new(format!("{who}: can't {what}: {error}{deleted}"))
     }
 }
 

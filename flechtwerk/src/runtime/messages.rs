@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
-use crate::glue::{FailureKind, RawRecord, RecordPart};
+use crate::glue::{Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo};
+use crate::naming::StageNames;
 use crate::observe::names;
 use crate::port::StoreError;
 use crate::task::{InputRange, Stop, Warning};
@@ -41,15 +42,24 @@ pub(super) fn record_failure(
     );
     Failure::new(match kind {
         FailureKind::Decode(part) => {
-            names::invalid_records(stage, topic).increment(1);
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            let topic_info = context.info.inputs[usize::from(record.input)];
             let (part, codec) = match part {
-                RecordPart::Key => ("key", context.info.inputs[usize::from(record.input)].key_codec),
-                RecordPart::Value => ("value", context.info.inputs[usize::from(record.input)].value_codec),
+                RecordPart::Key => ("key", topic_info.key_codec),
+                RecordPart::Value => ("value", topic_info.value_codec),
             };
             format!(
                 "stage {stage}: the {part} of the record at {place} is not what the topic's type says ({codec}): \
                  {error}; correct the producer or the type, or move the offset of group {} behind the record",
                 context.names.application_id
+            )
+        }
+        FailureKind::Undecided(part) => {
+            names::invalid_records(stage, topic, names::CRASH).increment(1);
+            format!(
+                "stage {stage}: the {} of the record at {place} is not what the topic's type says, and what \
+                 `on_invalid` answered can't be done: {error}; {again}",
+                part.name()
             )
         }
         FailureKind::User => format!("stage {stage} failed at the record at {place}: {error}; {again}"),
@@ -65,10 +75,112 @@ pub(super) fn record_failure(
         FailureKind::State { version: None } => {
             format!("stage {stage}: the state for the record at {place} can't be decoded: {error}")
         }
+        FailureKind::Upgrade { version } => format!(
+            "stage {stage}: the state for the record at {place} is of version {version} and can't be upgraded: \
+             {error}; {again}"
+        ),
         FailureKind::EncodeState => {
             format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
         }
     })
+}
+
+/// Where a config lies: "the config at feeds/3 offset 17".
+pub(super) fn config_place(names: &StageNames, record: &RawRecord) -> String {
+    match names.inputs.get(usize::from(record.input)) {
+        Some(topic) => format!("the config at {topic}/{} offset {}", record.partition, record.offset),
+        None => "its one config".to_owned(),
+    }
+}
+
+/// A config that can't be used, or whose poll failed (S6.1, S8.1, S10.2); never with its payload.
+pub(super) fn config_failure(
+    info: &StageInfo,
+    names: &StageNames,
+    record: &RawRecord,
+    kind: &FailureKind,
+    error: &BoxError,
+) -> Failure {
+    let (stage, place, error) = (info.name, config_place(names, record), chain(&**error));
+    let again =
+        "nothing of this page has counted, and all pages before it have: mend the cause and start again";
+    Failure::new(match kind {
+        // Nobody decides about a config but the crash.
+        FailureKind::Decode(part) | FailureKind::Undecided(part) => {
+            let topic = info.inputs.get(usize::from(record.input));
+            let (part, codec) = match part {
+                RecordPart::Key => ("key", topic.map_or("-", |topic| topic.key_codec)),
+                RecordPart::Value => ("value", topic.map_or("-", |topic| topic.value_codec)),
+            };
+            if let Some(name) = names.inputs.get(usize::from(record.input)) {
+                names::invalid_records(stage, name, names::CRASH).increment(1);
+            }
+            format!(
+                "stage {stage}: the {part} of {place} is not what the topic's type says ({codec}): {error}; write a \
+                 correct one under the same key, or a null value, and start again"
+            )
+        }
+        FailureKind::User => format!("stage {stage} failed at {place}: {error}; {again}"),
+        FailureKind::Panic => format!("stage {stage} panicked at {place}: {error}; {again}"),
+        FailureKind::Encode { output } => {
+            let topic = names.outputs.get(usize::from(*output)).map_or("-", |topic| topic);
+            format!("stage {stage}: a message to topic {topic} made at {place} can't be encoded: {error}")
+        }
+        FailureKind::State { version: Some(version) } => format!(
+            "stage {stage}: the cursor of {place} is of version {version}, which this program does not know: {error}"
+        ),
+        FailureKind::State { version: None } => {
+            format!("stage {stage}: the cursor of {place} can't be decoded: {error}")
+        }
+        FailureKind::Upgrade { version, .. } => {
+            format!("stage {stage}: the cursor of {place}, of version {version}, can't be upgraded: {error}")
+        }
+        FailureKind::EncodeState => {
+            format!("stage {stage}: the cursor made at {place} can't be encoded: {error}")
+        }
+    })
+}
+
+/// A source that has more for ever, and nothing new in it.
+pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) -> Failure {
+    Failure::new(format!(
+        "stage {}: {pages} pages in a row of {} asked for another with `Next::Again`, with the cursor unchanged and the \
+         same messages or none; move the cursor, or return `Next::Idle` where there is nothing new and `Next::After` where \
+         the call itself waits for its source",
+        context.info.name,
+        config_place(&context.names, record)
+    ))
+}
+
+/// Counts what was decided about records of a committed batch that did not decode, and says so once for the batch.
+pub(super) fn invalid(context: &StageContext, partition: i32, decided: &[Decided]) {
+    let Some(first) = decided.first() else { return };
+    let stage = context.info.name;
+    for one in decided {
+        names::invalid_records(stage, &context.names.inputs[usize::from(one.at.input)], outcome(one.settled))
+            .increment(1);
+    }
+    let count = |settled| decided.iter().filter(|one| one.settled == settled).count();
+    tracing::info!(
+        stage,
+        partition,
+        skipped = count(Settled::Skip),
+        replaced = count(Settled::Instead),
+        dead_letters = count(Settled::DeadLetter),
+        "records did not decode, the first at {}/{} offset {}; `on_invalid` decided about them",
+        context.names.inputs[usize::from(first.at.input)],
+        first.at.partition,
+        first.at.offset,
+    );
+}
+
+/// The word for it in metrics.
+pub(super) fn outcome(settled: Settled) -> &'static str {
+    match settled {
+        Settled::Skip => names::SKIP,
+        Settled::Instead => names::INSTEAD,
+        Settled::DeadLetter => names::DEAD_LETTER,
+    }
 }
 
 /// What to do about a transaction that its coordinator has forgotten.
@@ -100,10 +212,15 @@ pub(super) fn warn(context: &StageContext, partition: i32, warning: &Warning) {
     match warning {
         Warning::NewInputs(inputs) => {
             for input in inputs {
+                let topic = &context.names.leases[*input];
+                if context.info.extractor.is_some() {
+                    tracing::info!(stage, partition, %topic, "the config topic is new to the stage");
+                    continue;
+                }
                 tracing::warn!(
                     stage,
                     partition,
-                    topic = %context.names.inputs[*input],
+                    %topic,
                     "no offset is committed for this input, but for others: it is new to the stage and starts at its {:?} record",
                     context.info.start
                 );
@@ -133,7 +250,13 @@ pub(super) fn failure(context: &StageContext, partition: i32, why: &Stop) -> Fai
             "stage {stage}: the committed offset {offset} of {}/{partition} lies outside of the partition, which \
              holds {low} to {high}: records were deleted before they were read, or the topic was made anew; decide \
              whether to go on without them, and use `reset` to set the offsets of group {application_id}",
-            context.names.inputs[*input]
+            context.names.leases[*input]
+        ),
+        Stop::StateWithoutOffsets if context.info.extractor.is_some() => format!(
+            "stage {stage}: token {partition} has cursors in changelog {} but group {application_id} has no committed \
+             offset for it: its offsets have expired or were deleted, and it can't be told whether the cursors are the last \
+             ones; use `reset` to begin without cursors",
+            context.names.changelog.as_deref().unwrap_or("-")
         ),
         Stop::StateWithoutOffsets => format!(
             "stage {stage}: partition {partition} has state in changelog {} but group {application_id} has no \

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use crate::naming::list;
@@ -29,7 +30,7 @@ impl Patience {
         context: &StageContext,
         outcome: &Outcome,
         took: Duration,
-        records: usize,
+        batch: &ClosedBatch,
     ) -> Result<(), Failure> {
         let limits = context.limits;
         let fenced =
@@ -37,6 +38,16 @@ impl Patience {
         self.overran = if fenced && took >= limits.transaction_timeout { self.overran + 1 } else { 0 };
         if self.overran < 2 {
             return Ok(());
+        }
+        let records = batch.records;
+        if let Some(page) = &batch.page {
+            return Err(Failure::new(format!(
+                "stage {}: the transaction of a page of {page} took {}, longer than transaction_timeout ({}), and so the \
+                 broker ended it; raise --transaction-timeout, or fetch less in one page",
+                context.info.name,
+                duration_text(took),
+                duration_text(limits.transaction_timeout),
+            )));
         }
         Err(Failure::new(format!(
             "stage {}: a transaction of {records} input records took {}, longer than transaction_timeout ({}), and so \

@@ -8,6 +8,7 @@ use super::error::Failure;
 use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
 use crate::port::{Store, StoreError, TopicPartition};
+use crate::state::known_versions;
 
 /// Records taken from the queue at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -108,12 +109,12 @@ fn change(
     if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
         let (version, _) = format::take_version(value)
             .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
-        if version != state.version {
+        if !(state.oldest..=state.version).contains(&version) {
             return Err(Failure::new(format!(
-                "{} holds state of version {version}, but this program knows version {} of {}; run a program \
+                "{} holds state of version {version}, but this program knows {} of {}; run a program \
                  that knows it, or begin with empty state: `reset` the stage, or give it another application_id",
                 place(),
-                state.version,
+                known_versions(state.oldest, state.version),
                 state.type_name,
             )));
         }
@@ -122,14 +123,14 @@ fn change(
 }
 
 /// Lets a thread wait until a queue has something.
-struct Parker(Arc<(std::sync::Mutex<bool>, std::sync::Condvar)>);
+pub(super) struct Parker(Arc<(std::sync::Mutex<bool>, std::sync::Condvar)>);
 
 impl Parker {
-    fn new() -> Parker {
+    pub(super) fn new() -> Parker {
         Parker(Arc::default())
     }
 
-    fn wake(&self) -> crate::port::Wake {
+    pub(super) fn wake(&self) -> crate::port::Wake {
         let shared = self.0.clone();
         Arc::new(move || {
             *shared.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
@@ -137,7 +138,7 @@ impl Parker {
         })
     }
 
-    fn wait(&self, limit: Duration) {
+    pub(super) fn wait(&self, limit: Duration) {
         let woken = self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok((mut woken, _)) = self.0.1.wait_timeout_while(woken, limit, |woken| !*woken) {
             *woken = false;

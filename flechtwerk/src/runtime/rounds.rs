@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use super::messages;
-use crate::glue::{Outputs, RawRecord, RoundEnd};
+use crate::glue::{Env, Outputs, RawRecord, RoundEnd};
 use crate::port::Store;
 use crate::task::{Grouped, Overlay, group};
 
@@ -30,6 +30,16 @@ pub(super) enum Finished {
 /// A round whose user code runs.
 pub(super) type Running = Pin<Box<dyn Future<Output = Finished> + Send>>;
 
+/// What a round gets from the batch that it is a part of.
+pub(super) struct OfBatch {
+    /// The version of each table that the batch sees.
+    pub(super) env: Env,
+    /// Its outputs so far.
+    pub(super) outputs: Outputs,
+    /// Bytes that it has room for.
+    pub(super) budget: usize,
+}
+
 /// Why a round did not start.
 pub(super) enum NotStarted {
     Store(String),
@@ -44,16 +54,16 @@ pub(super) async fn next(running: &mut Option<Running>) -> Finished {
     }
 }
 
-/// Groups the records, looks their states up and starts the user's code. `outputs` are those of the batch so far.
+/// Groups the records, looks their states up and starts the user's code.
 pub(super) fn start(
     context: &Arc<StageContext>,
     partition: i32,
     records: Vec<RawRecord>,
     overlay: &Overlay,
     store: Option<&dyn Store>,
-    mut outputs: Outputs,
-    budget: usize,
+    batch: OfBatch,
 ) -> Result<Running, NotStarted> {
+    let OfBatch { env, mut outputs, budget } = batch;
     // Key functions are user code as well.
     context.watchdog.start(partition, messages::places(context, partition, &records));
     let keys = match context.info.custom_key {
@@ -66,7 +76,7 @@ pub(super) fn start(
     }
     let context = context.clone();
     Ok(Box::pin(async move {
-        let end = context.stage.round(&mut grouped.round, &mut outputs, &context.env, budget).await;
+        let end = context.stage.round(&mut grouped.round, &mut outputs, &env, budget).await;
         match end {
             Ok(RoundEnd::Done) => Finished::Done { grouped, outputs },
             Ok(RoundEnd::OverBudget) => Finished::OverBudget { grouped, outputs },

@@ -9,8 +9,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::context::StageContext;
+use super::control::Control;
 use super::error::Failure;
-use super::task::{self, Control};
+use super::{task, token};
 use crate::naming::StageNames;
 use crate::observe::Health;
 use crate::observe::names;
@@ -156,7 +157,7 @@ impl StageInstance {
         for one in partitions {
             by_number.entry(one.partition).or_default().insert(&one.topic);
         }
-        let inputs = self.context.names.inputs.len();
+        let inputs = self.context.names.leases.len();
         let (complete, incomplete): (Vec<i32>, Vec<i32>) = {
             let (full, part): (Vec<_>, Vec<_>) =
                 by_number.iter().partition(|(_, topics)| topics.len() == inputs);
@@ -215,7 +216,10 @@ impl StageInstance {
             self.tasks.insert(*number, Handed { controls, ending: false });
             let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);
             let stage = self.context.info.name;
-            let task = self.runtime.spawn(task::run(context, number, receiver, notices.clone()));
+            let task = match context.info.extractor {
+                None => self.runtime.spawn(task::run(context, number, receiver, notices.clone())),
+                Some(_) => self.runtime.spawn(token::run(context, number, receiver, notices.clone())),
+            };
             self.runtime.spawn(async move {
                 if task.await.is_err() {
                     notices.failed(Failure::new(format!(
@@ -255,8 +259,9 @@ impl StageInstance {
         self.check_inputs()?;
         let stage = self.context.info.name;
         if let Some((partition, place)) = self.context.watchdog.overdue(self.context.limits.max_batch_time) {
+            let what = if self.context.info.extractor.is_some() { "token" } else { "partition" };
             return Err(Failure::new(format!(
-                "stage {stage}: the function has not finished within max_batch_time ({}) for partition {partition}, \
+                "stage {stage}: the function has not finished within max_batch_time ({}) for {what} {partition}, \
                  {place}; find what it waits for, or raise --max-batch-time",
                 humantime::format_duration(self.context.limits.max_batch_time)
             )));
@@ -288,7 +293,7 @@ impl StageInstance {
         }
         // Nobody says when a topic is known again, so it is asked for.
         self.unknown = None;
-        for topic in &self.context.names.inputs {
+        for topic in &self.context.names.leases {
             match self.context.inputs.topic_id(topic, DESCRIBE_LIMIT) {
                 Ok(_) => {}
                 Err(error) if error.is_unknown_topic() => {
@@ -325,7 +330,7 @@ impl StageInstance {
 
 /// S2.1e: names both subscriptions, as far as the group tells them.
 fn two_subscriptions(names: &StageNames, number: i32, members: &[(String, Vec<String>)]) -> Failure {
-    let mut ours: Vec<&str> = names.inputs.iter().map(|topic| &**topic).collect();
+    let mut ours: Vec<&str> = names.leases.iter().map(|topic| &**topic).collect();
     ours.sort_unstable();
     let others: Vec<String> = members
         .iter()
@@ -371,7 +376,9 @@ mod tests {
             stage: "join",
             application_id: "x-demo-join".into(),
             inputs: vec!["words".into(), "profiles".into()],
+            leases: vec!["words".into(), "profiles".into()],
             outputs: Vec::new(),
+            tables: Vec::new(),
             changelog: None,
         };
         let member = |name: &str, topics: &[&str]| {

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
+use super::configs::{self, Loaded};
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
 use super::lag;
 use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
+use super::tables::{TablePlan, Tables};
 use super::watchdog::Watchdog;
-use crate::glue::{AnyStage, Env};
+use crate::glue::AnyStage;
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Clients, ReaderKind, StoreFactory};
+use crate::resource::Pool;
 use crate::settings::duration_text;
 
 /// How often the supervisor looks for what only time tells.
@@ -34,6 +39,10 @@ pub(crate) struct StagePlan {
     pub(crate) stage: &'static dyn AnyStage,
     pub(crate) names: StageNames,
     pub(crate) changelog: Option<Changelog>,
+    /// Of each input, and of the changelog.
+    pub(crate) partitions: i32,
+    /// In the order of [`StageNames::tables`].
+    pub(crate) tables: Vec<TablePlan>,
 }
 
 /// What to run, and by what.
@@ -60,23 +69,13 @@ impl Stopper {
     }
 }
 
-/// Runs until it is told to stop or something fails. `started` gets the means to stop it.
-pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
+/// Runs until it is told to stop or something fails, in the runtime of the resources, which it closes. `started` gets the means to stop it.
+pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
     let (sender, notices) = channel();
     started(Stopper(sender.clone()));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("flechtwerk")
-        .enable_all()
-        .build()
-        .map_err(|error| RunError(format!("can't start the async runtime: {error}")))?;
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
-    let mut stages = Vec::new();
-    let mut lag = None;
-    let mut result = start_stages(plan, &sender, runtime.handle(), &mut stages);
-    if result.is_ok() {
-        lag = Some(lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect()));
-        result = supervise(&mut stages, &notices);
-    }
+    let (mut tables, mut stages, mut lag) = (Tables::default(), Vec::new(), None);
+    let result = work(plan, &pool, &sender, &notices, &mut tables, &mut stages, &mut lag);
     let ended = match result {
         Ok(()) => {
             let until = Instant::now() + shutdown_timeout;
@@ -95,7 +94,8 @@ pub(crate) fn run(plan: Plan, started: impl FnOnce(Stopper)) -> Result<(), RunEr
         }
     };
     leave(&stages, stay && ended.is_ok());
-    runtime.shutdown_background();
+    tables.stop();
+    pool.close();
     close(stages, lag);
     ended.map_err(|failure| RunError(failure.message))
 }
@@ -112,23 +112,61 @@ fn close(stages: Vec<StageInstance>, lag: Option<lag::Observer>) {
     }
 }
 
+/// From the tables to the end.
+fn work(
+    plan: Plan,
+    pool: &Pool,
+    sender: &Sender<Notice>,
+    notices: &Receiver<Notice>,
+    tables: &mut Tables,
+    stages: &mut Vec<StageInstance>,
+    lag: &mut Option<lag::Observer>,
+) -> Result<(), Failure> {
+    tables.start(&plan, sender)?;
+    if !tables_are_read(tables, notices)? {
+        return Ok(());
+    }
+    // Before any group is joined: a token that starts finds all its configs (S10.5).
+    let Some(loaded) = configs::load(&plan, sender, notices)? else { return Ok(()) };
+    start_stages(plan, pool, sender, tables, loaded, stages)?;
+    *lag = Some(lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect()));
+    supervise(stages, notices)
+}
+
+/// Waits until every table is whole; false if a stop was asked for meanwhile.
+fn tables_are_read(tables: &Tables, notices: &Receiver<Notice>) -> Result<bool, Failure> {
+    while !tables.are_read() {
+        match notices.recv_timeout(TICK) {
+            Ok(Notice::Failed(failure)) => return Err(failure),
+            Ok(Notice::Stop) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
 fn start_stages(
     plan: Plan,
+    pool: &Pool,
     sender: &Sender<Notice>,
-    runtime: &tokio::runtime::Handle,
+    tables: &Tables,
+    loaded: Vec<Option<Loaded>>,
     stages: &mut Vec<StageInstance>,
 ) -> Result<(), Failure> {
-    for (index, one) in plan.stages.into_iter().enumerate() {
+    for ((index, one), loaded) in plan.stages.into_iter().enumerate().zip(loaded) {
         let info = one.stage.info();
         let application_id = one.names.application_id.clone();
         let failed = |what: &str, error| Failure::broker(info.name, what, &error);
         if one.changelog.is_some() {
             plan.stores.hold(&application_id).map_err(|error| messages::store_failure(info.name, &error))?;
         }
-        let inputs = plan
-            .clients
-            .reader(&application_id, ReaderKind::Inputs)
-            .map_err(|error| failed("make a reader", error))?;
+        let (inputs, configs) = match loaded {
+            Some(Loaded { reader, configs }) => (reader, Some(configs)),
+            None => {
+                let reader = plan.clients.reader(&application_id, ReaderKind::Inputs);
+                (reader.map_err(|error| failed("make a reader", error))?, None)
+            }
+        };
         let changelogs = match &one.changelog {
             Some(_) => Some(
                 plan.clients
@@ -137,21 +175,23 @@ fn start_stages(
             ),
             None => None,
         };
+        let notices = Notices { stage: index, sender: sender.clone() };
         let events = sender.clone();
         let group = plan
             .clients
             .join(
                 &application_id,
-                &one.names.inputs,
+                &one.names.leases,
                 Box::new(move |event| {
                     let _ = events.send(Notice::Group { stage: index, event });
                 }),
             )
             .map_err(|error| failed("join the group", error))?;
-        warm_up(&inputs, one.names.inputs.clone());
+        warm_up(&inputs, one.names.leases.clone());
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);
         }
+        let env = pool.env().clone().for_inputs(one.names.inputs.clone());
         let context = Arc::new(StageContext {
             stage: one.stage,
             info,
@@ -159,7 +199,7 @@ fn start_stages(
             changelog: one.changelog,
             instance_id: plan.instance_id.clone(),
             limits: plan.limits,
-            env: Env::default(),
+            shared: tables.of(info, env),
             group,
             inputs,
             changelogs,
@@ -168,9 +208,10 @@ fn start_stages(
             watchdog: Watchdog::default(),
             progress: plan.restores.clone(),
             positions: lag::Positions::default(),
+            configs,
+            polls: Arc::new(Semaphore::new(plan.limits.max_concurrent_polls.min(Semaphore::MAX_PERMITS))),
         });
-        let notices = Notices { stage: index, sender: sender.clone() };
-        stages.push(StageInstance::new(context, notices, runtime.clone(), plan.health.clone()));
+        stages.push(StageInstance::new(context, notices, pool.runtime().clone(), plan.health.clone()));
     }
     Ok(())
 }

@@ -11,13 +11,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
+use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
-use super::rounds::{self, Finished, Running};
+use super::rounds::{self, Finished, OfBatch, Running};
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
-use crate::glue::{Outputs, RawRecord};
+use crate::glue::{Env, Mark, Outputs, RawRecord};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
@@ -26,18 +27,6 @@ use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Ove
 const IDLE_COMMIT: Duration = Duration::from_secs(60);
 /// Looks at the queues now and then even if nothing woke the task.
 const FALLBACK_POLL: Duration = Duration::from_millis(500);
-/// A worker thread that takes longer to end is left behind.
-const WORKER_LIMIT: Duration = Duration::from_secs(10);
-
-/// What a stage tells its tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
-    Assigned { mine: bool },
-    Revoked,
-    Lost,
-    Stop,
-    Halt,
-}
 
 /// Runs a task to its end.
 pub(super) async fn run(
@@ -47,16 +36,7 @@ pub(super) async fn run(
     notices: Notices,
 ) {
     let (report_sender, mut reports) = unbounded_channel();
-    let worker = match Worker::start(context.clone(), partition, report_sender) {
-        Ok(worker) => worker,
-        Err(error) => {
-            let stage = context.info.name;
-            notices.failed(Failure::new(format!(
-                "stage {stage}: can't start a thread for partition {partition}: {error}"
-            )));
-            return;
-        }
-    };
+    let Some(worker) = start_worker(&context, partition, report_sender, &notices) else { return };
     let (machine, commands) = Machine::new(Config {
         inputs: context.names.inputs.len(),
         changelog: context.changelog.as_ref().map(|changelog| changelog.id.clone()),
@@ -83,11 +63,7 @@ pub(super) async fn run(
                 Some(Report::Store(store)) => task.store = Some(store),
                 Some(Report::Failed(failure)) => task.fail(failure),
                 Some(Report::Gone) | None => {
-                    let stage = task.context.info.name;
-                    task.fail(Failure::new(format!(
-                        "stage {stage}: the thread of partition {partition} died of an error in Flechtwerk itself; \
-                         please report it with the panic message above"
-                    )));
+                    task.fail(thread_died(&task.context, partition));
                     task.control(Control::Lost);
                 }
             },
@@ -99,17 +75,7 @@ pub(super) async fn run(
             }} => {}
         }
     }
-    let limit = tokio::time::sleep(WORKER_LIMIT);
-    tokio::pin!(limit);
-    loop {
-        tokio::select! {
-            report = reports.recv() => if matches!(report, Some(Report::Gone) | None) { break },
-            () = &mut limit => {
-                tracing::warn!(stage = task.context.info.name, partition, "the task's thread has not ended in time and is left behind");
-                break;
-            }
-        }
-    }
+    end_worker(&task.context, partition, &mut reports).await;
 }
 
 struct Task {
@@ -127,6 +93,8 @@ struct Task {
     round_limit: usize,
     overlay: Overlay,
     building: Building,
+    /// The tables that the first of the discarded batches saw: what is computed again from its place sees them as well.
+    again: Option<Env>,
     /// Empty, with room: a batch's worth of memory is not asked for again and again.
     spare_records: Vec<RawRecord>,
     /// The same for outputs.
@@ -165,6 +133,7 @@ impl Task {
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
+            again: None,
             spare_records: Vec::new(),
             spare_outputs: Outputs::default(),
             closed: VecDeque::new(),
@@ -191,9 +160,10 @@ impl Task {
             // From here on the store has it.
             if let Some(batch) = self.closed.remove(index) {
                 names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+                messages::invalid(&self.context, self.partition, &batch.outputs.invalid);
                 if let Ok(batch) = Arc::try_unwrap(batch) {
                     self.spare_outputs = batch.outputs;
-                    self.spare_outputs.truncate((0, 0));
+                    self.spare_outputs.truncate(Mark::default());
                 }
             }
             self.overlay.applied();
@@ -208,22 +178,11 @@ impl Task {
     }
 
     fn control(&mut self, control: Control) {
-        let limit = match control {
-            Control::Assigned { mine: false } => Some(self.context.limits.revoke_timeout),
-            Control::Halt => Some(Duration::from_secs(10)),
-            _ => None,
-        };
-        if let (Some(limit), None) = (limit, self.end_until) {
+        if let (Some(limit), None) = (control.limit(&self.context), self.end_until) {
             self.end_until = Some(Instant::now() + limit);
         }
         self.stopping |= control == Control::Stop;
-        self.step(match control {
-            Control::Assigned { mine } => Event::Assigned { mine },
-            Control::Revoked => Event::Revoked,
-            Control::Lost => Event::Lost,
-            Control::Stop => Event::Stop,
-            Control::Halt => Event::Halt,
-        });
+        self.step(control.event());
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -292,7 +251,10 @@ impl Task {
         self.reading = None;
         self.held = Held::default();
         self.overlay.discard();
-        self.building = Building::default();
+        let building = std::mem::take(&mut self.building);
+        let mut discarded =
+            self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
+        self.again = discarded.next().or(building.env).or(self.again.take());
         self.closed.retain(|batch| Some(batch.id) == keep);
         self.moved = None;
         self.context.positions.remove(self.partition);
@@ -394,7 +356,11 @@ impl Task {
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
         let outputs = std::mem::take(&mut self.building.outputs);
         let store = self.store.as_deref();
-        match rounds::start(&self.context, self.partition, records, &self.overlay, store, outputs, budget) {
+        let (again, shared) = (&mut self.again, &self.context.shared);
+        let env =
+            self.building.env.get_or_insert_with(|| again.take().unwrap_or_else(|| shared.now())).clone();
+        let batch = OfBatch { env, outputs, budget };
+        match rounds::start(&self.context, self.partition, records, &self.overlay, store, batch) {
             Ok(running) => self.running = Some(running),
             Err(error) => {
                 // What is watched is user code, and none runs.
@@ -489,6 +455,8 @@ impl Task {
             outputs: building.outputs,
             layer: Arc::new(layer),
             records: building.records,
+            page: None,
+            env: building.env,
         }));
         self.moved = None;
         self.step(Event::Closed { id, positions });

@@ -336,9 +336,10 @@ fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Star
         revoke_timeout: LONG,
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: TRANSACTION_TIMEOUT,
+        max_concurrent_polls: 1,
     };
     let plan = Plan {
-        stages: vec![StagePlan { stage, names, changelog }],
+        stages: vec![StagePlan { stage, names, changelog, partitions: 1, tables: Vec::new() }],
         instance_id: None,
         limits,
         stay_in_group: false,
@@ -348,9 +349,10 @@ fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Star
         health: Health::default(),
         restores: Restores::new(false),
     };
+    let pool = crate::resource::Pool::make(&[], &BTreeMap::new()).unwrap();
     let (told, ended) = channel();
     let (handed, stopper) = channel();
-    std::thread::spawn(move || told.send(run(plan, |stopper| drop(handed.send(stopper)))));
+    std::thread::spawn(move || told.send(run(plan, pool, |stopper| drop(handed.send(stopper)))));
     Started { stopper: stopper.recv_timeout(LONG).unwrap(), ended }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use crate::format::ChangelogRecord;
-use crate::glue::Outputs;
+use crate::glue::{OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
 use crate::settings::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
@@ -25,6 +25,8 @@ pub(super) struct Transaction<'a> {
     pub(super) changes: &'a [ChangelogRecord],
     pub(super) positions: &'a [i64],
     pub(super) stamp: &'a Stamp,
+    /// Of an extractor's page: where its config lies.
+    pub(super) page: Option<&'a str>,
 }
 
 /// Sends it and says what became of it; an error stops the process. `unknown`: since when a topic has not been known.
@@ -162,6 +164,9 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
     let stage = context.info.name;
     let size = error.size.map(|size| format!(" of {size} bytes")).unwrap_or_default();
     let output = error.output.and_then(|index| transaction.outputs.records.get(index));
+    if let Some(page) = transaction.page {
+        return page_refused(context, page, output, size, error);
+    }
     Failure::new(match output {
         _ if error.is_unknown_topic() => format!(
             "stage {stage}: a transaction writes to a topic that is not there, for longer than --broker-timeout ({}): \
@@ -191,5 +196,33 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
                 place.join(", "),
             )
         }
+    })
+}
+
+/// The same of an extractor's page, which is made of no record.
+fn page_refused(
+    context: &StageContext,
+    page: &str,
+    output: Option<&OutputRecord>,
+    size: String,
+    error: &BrokerError,
+) -> Failure {
+    let stage = context.info.name;
+    Failure::new(match (output, error.size) {
+        (Some(output), _) => {
+            let topic = &context.names.outputs[usize::from(output.topic)];
+            format!(
+                "stage {stage}: the broker refused a message{size} to topic {topic}, of a page of {page}: {error}; make \
+                 the message smaller, or allow larger ones: max.message.bytes of the topic, and -X message.max.bytes for \
+                 this program"
+            )
+        }
+        (None, Some(_)) => format!(
+            "stage {stage}: the broker refused the cursor{size} of {page}: {error}; a cursor is a place in the source, \
+             keep no more in it than is needed to go on; or allow larger ones: max.message.bytes of the changelog {}, and \
+             -X message.max.bytes for this program",
+            context.names.changelog.as_deref().unwrap_or("-")
+        ),
+        (None, None) => format!("stage {stage}: the broker refused a page of {page}: {error}"),
     })
 }

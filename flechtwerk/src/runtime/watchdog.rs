@@ -2,7 +2,7 @@
 //! runtime, so that code which blocks every worker thread is caught too.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a task's user code is busy with.
@@ -16,26 +16,49 @@ struct Busy {
 /// The rounds of a stage that are being computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watchdog {
-    busy: Arc<Mutex<BTreeMap<i32, Busy>>>,
+    /// By partition and number of the call; a task has one round at a time, a token many calls.
+    busy: Arc<Mutex<BTreeMap<(i32, u64), Busy>>>,
+}
+
+/// One call of an extractor's function. Dropping it says that it has ended, in whichever way.
+pub(crate) struct Watched {
+    watchdog: Watchdog,
+    call: (i32, u64),
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watchdog.lock().remove(&self.call);
+    }
 }
 
 impl Watchdog {
     /// The task starts to run user code.
     pub(crate) fn start(&self, partition: i32, place: String) {
-        let busy = Busy { since: Instant::now(), place };
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, busy);
+        self.lock().insert((partition, 0), Busy { since: Instant::now(), place });
+    }
+
+    /// A token calls the extractor's function; `number` tells the calls of one token apart.
+    pub(crate) fn call(&self, token: i32, number: u64, place: String) -> Watched {
+        let call = (token, number);
+        self.lock().insert(call, Busy { since: Instant::now(), place });
+        Watched { watchdog: self.clone(), call }
     }
 
     /// The task's user code has finished, or was dropped.
     pub(crate) fn stop(&self, partition: i32) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+        self.lock().remove(&(partition, 0));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(i32, u64), Busy>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The partition and place of a round that takes longer than `limit`.
     pub(crate) fn overdue(&self, limit: Duration) -> Option<(i32, String)> {
-        let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = self.lock();
         busy.iter()
             .find(|(_, busy)| busy.since.elapsed() > limit)
-            .map(|(partition, busy)| (*partition, busy.place.clone()))
+            .map(|((partition, _), busy)| (*partition, busy.place.clone()))
     }
 }

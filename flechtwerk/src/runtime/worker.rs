@@ -183,7 +183,7 @@ impl Thread {
         self.producer = None;
         let context = self.context.clone();
         let transactional_id = context.names.transactional_id(self.partition);
-        let warm_up = &context.names.inputs[0];
+        let warm_up = &context.names.leases[0];
         let until = Instant::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
         let mut quiet_until = Instant::now() + FENCE_QUIET;
@@ -359,6 +359,12 @@ impl Thread {
     }
 
     fn read_ranges(&mut self) -> Result<(), Failure> {
+        if self.context.info.extractor.is_some() {
+            // The offset of a lease is always zero, and never a position (S10.3).
+            let lease = InputRange { low: 0, stable: 0, high: 0 };
+            self.report(Event::Ranges(vec![lease; self.inputs.len()]));
+            return Ok(());
+        }
         let mut ranges = Vec::with_capacity(self.inputs.len());
         for at in &self.inputs {
             let answer =
@@ -394,12 +400,13 @@ impl Thread {
             changes: batch.layer.changes(),
             positions,
             stamp,
+            page: batch.page.as_deref(),
         };
         let began = Instant::now();
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         let took = began.elapsed();
-        self.patience.check_duration(&self.context, &outcome, took, batch.records)?;
+        self.patience.check_duration(&self.context, &outcome, took, batch)?;
         self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {

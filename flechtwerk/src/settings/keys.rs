@@ -39,6 +39,7 @@ pub(super) const KEYS: &[Key] = &[
     key("max_batch_bytes"),
     key("max_batch_time"),
     key("commit_interval"),
+    key("max_concurrent_polls"),
     key("connect_timeout"),
     key("broker_timeout"),
     key("revoke_timeout"),

@@ -4,6 +4,7 @@
 //! would make the namespace `007` a 7. The settings with names of their own, `topic` and `kafka`, become
 //! dictionaries in every layer, so that each entry is overridden for itself.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
 use super::keys::{self, KEYS, PREFIX};
+use super::resources::Resources;
 use super::values::text;
 use crate::nearest::nearest;
+use crate::resource::Tree;
 use crate::startup::Problem;
 
 /// What the binary was given, before anything is read. Not to be shown: the environment holds secrets.
@@ -26,6 +29,8 @@ pub(crate) struct Given {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The file, by flag.
     pub(crate) config: Option<PathBuf>,
+    /// The pipeline's resources, whose settings are of their own kind.
+    pub(crate) resources: Vec<&'static str>,
 }
 
 /// Where a setting came from.
@@ -77,16 +82,24 @@ impl Provider for &Layer {
     }
 }
 
-/// All layers, the weakest first. Variables `FLECHTWERK_TEST_..` belong to test runs and are none of ours.
-pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Vec<Layer> {
-    let mut environment = environment(&given.environment, problems, warnings);
+/// What was said about settings.
+pub(super) struct Layers {
+    /// The weakest first.
+    pub(super) layers: Vec<Layer>,
+    pub(super) resources: BTreeMap<String, Tree>,
+}
+
+/// Reads all layers. Variables `FLECHTWERK_TEST_..` belong to test runs and are none of ours.
+pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Layers {
+    let mut resources = Resources::new(&given.resources);
+    let mut environment = environment(&given.environment, &mut resources, problems, warnings);
     let config = match environment.remove("config") {
         Some(path) if given.config.is_none() => text(&path).map(PathBuf::from),
         _ => given.config.clone(),
     };
     let mut layers = Vec::new();
     if let Some(path) = config
-        && let Some(dict) = file(&path, problems)
+        && let Some(dict) = file(&path, &mut resources, problems)
     {
         layers.push(Layer { source: Source::File(path), dict });
     }
@@ -97,11 +110,12 @@ pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut 
             pairs(key, layer, problems);
         }
     }
-    layers
+    Layers { layers, resources: resources.read() }
 }
 
 fn environment(
     all: &[(OsString, OsString)],
+    resources: &mut Resources,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
 ) -> Dict {
@@ -127,11 +141,16 @@ fn environment(
             kafka.insert(name.replace('_', "."), Value::from(value));
         } else if key == "config" || (key != "kafka" && keys::find(&key).is_some()) {
             dict.insert(key, Value::from(value));
+        } else if key.starts_with("resources_") && resources.variable(&key, value) {
+            // Taken.
         } else if !key.starts_with("test_") {
             // No error: orchestrators put variables of their own making here, such as FLECHTWERK_SERVICE_HOST.
-            let near = nearest(&key, KEYS.iter().map(|key| key.name));
-            let near =
-                near.map(|near| format!("; did you mean {}?", keys::variable(near))).unwrap_or_default();
+            let near = match key.starts_with("resources_") {
+                true => resources.names(),
+                false => nearest(&key, KEYS.iter().map(|key| key.name))
+                    .map(|near| format!("; did you mean {}?", keys::variable(near))),
+            };
+            let near = near.unwrap_or_default();
             warnings
                 .push(format!("environment variable {PREFIX}{rest} names no setting and is ignored{near}"));
         }
@@ -142,7 +161,7 @@ fn environment(
     dict
 }
 
-fn file(path: &Path, problems: &mut Vec<Problem>) -> Option<Dict> {
+fn file(path: &Path, resources: &mut Resources, problems: &mut Vec<Problem>) -> Option<Dict> {
     let mut trouble = |what: String, mend: &str| {
         problems.push(Problem {
             what,
@@ -172,6 +191,9 @@ fn file(path: &Path, problems: &mut Vec<Problem>) -> Option<Dict> {
         if let Some(Value::Dict(_, nested)) = dict.get_mut(key) {
             *nested = flat(std::mem::take(nested));
         }
+    }
+    if let Some(tables) = dict.remove("resources") {
+        resources.file(tables, path, problems);
     }
     check_keys(&dict, path, problems);
     Some(dict)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use figment::Figment;
 use figment::value::Value;
 
-use super::layers::{Layer, layers};
+use super::layers::{Layer, Layers, layers};
 use super::values::{Address, Bytes, LogFilter, Namespace, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
@@ -29,10 +29,10 @@ pub(crate) struct Loaded {
 /// Reads, checks and completes the settings; with everything that is wrong with them.
 pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let layers = layers(given, &mut problems, &mut warnings);
+    let Layers { layers, resources } = layers(given, &mut problems, &mut warnings);
     let figment = layers.iter().fold(Figment::new(), Figment::merge);
     let mut reader = Reader { names_known: problems.is_empty(), figment, layers, problems };
-    let settings = reader.settings();
+    let settings = Settings { resources, ..reader.settings() };
     validate::check(&settings, &reader.given(), &mut reader.problems);
     let store_given = reader.source("store") != Source::Default;
     (Loaded { settings, warnings, names_known: reader.names_known, store_given }, reader.problems)
@@ -78,6 +78,7 @@ impl Reader {
             max_batch_bytes: self.get("max_batch_bytes", Bytes(default.max_batch_bytes)).0,
             max_batch_time: self.time("max_batch_time", default.max_batch_time),
             commit_interval: self.get("commit_interval", default.commit_interval),
+            max_concurrent_polls: self.get("max_concurrent_polls", default.max_concurrent_polls),
             connect_timeout: self.time("connect_timeout", default.connect_timeout),
             broker_timeout: self.time("broker_timeout", default.broker_timeout),
             revoke_timeout: self.time("revoke_timeout", default.revoke_timeout),
@@ -89,6 +90,7 @@ impl Reader {
             log_format: self.get("log_format", default.log_format),
             log: self.find::<LogFilter>("log").map(|filter| filter.0),
             librdkafka: self.librdkafka(),
+            resources: BTreeMap::new(),
         }
     }
 

@@ -9,12 +9,15 @@ mod keys;
 mod layers;
 mod librdkafka;
 mod load;
+mod resources;
 mod validate;
 mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::resource::Tree;
 
 pub(crate) use keys::flag;
 #[cfg(test)]
@@ -59,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) max_batch_time: Duration,
     /// Shortest time between the starts of two commits of a task (S2.4). Default 50 ms.
     pub(crate) commit_interval: Duration,
+    /// Most calls of an extractor at a time (S10.3). Default 100.
+    pub(crate) max_concurrent_polls: usize,
     /// How long the start waits for the cluster's first answer. Default 10 s.
     pub(crate) connect_timeout: Duration,
     /// How long a retriable error is repeated while running (S6.2). Default 2 minutes.
@@ -81,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Further settings of librdkafka.
     pub(crate) librdkafka: Librdkafka,
+    /// Settings of resources, by their names; those that nothing is said of are missing.
+    pub(crate) resources: BTreeMap<String, Tree>,
 }
 
 impl Default for Settings {
@@ -102,6 +109,7 @@ impl Default for Settings {
             max_batch_bytes: 8 << 20,
             max_batch_time: Duration::from_secs(300),
             commit_interval: Duration::from_millis(50),
+            max_concurrent_polls: 100,
             connect_timeout: Duration::from_secs(10),
             broker_timeout: Duration::from_secs(120),
             revoke_timeout: Duration::from_secs(1),
@@ -113,6 +121,7 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             log: None,
             librdkafka: Librdkafka::default(),
+            resources: BTreeMap::new(),
         }
     }
 }

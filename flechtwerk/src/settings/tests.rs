@@ -119,6 +119,7 @@ fn entries_of_topic_and_kafka_are_overridden_one_by_one() {
         config: Some(file.path().into()),
         environment: environment(&[("FLECHTWERK_TOPIC", "counts=e,alerts=e")]),
         flags: flags(&[("topic", Value::from(vec!["alerts=c"]))]),
+        ..Given::default()
     };
     let topic = load(&given).unwrap().settings.topic;
     assert_eq!(
@@ -148,6 +149,7 @@ proptest! {
             config: Some(file.path().into()),
             environment: in_environment.map(|n| (variable(key).into(), value(n).into())).into_iter().collect(),
             flags: in_flags.map(|n| (key.to_owned(), Value::from(value(n)))).into_iter().collect(),
+            ..Given::default()
         };
         let settings = load(&given).unwrap().settings;
         let default = Settings::default();

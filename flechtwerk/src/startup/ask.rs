@@ -69,9 +69,8 @@ impl<'a> Asker<'a> {
 
     /// Describes all topics that these stages use, as far as they exist.
     pub(crate) fn topics(&self, stages: &[Chosen]) -> Result<BTreeMap<Arc<str>, TopicDescription>, Problem> {
-        let used = stages.iter().flat_map(|Chosen { names, .. }| {
-            names.inputs.iter().chain(&names.outputs).chain(&names.changelog).cloned()
-        });
+        let used =
+            stages.iter().flat_map(|Chosen { names, .. }| names.topics().chain(&names.changelog).cloned());
         let mut names: Vec<Arc<str>> = used.collect();
         names.sort();
         names.dedup();
@@ -128,14 +127,14 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Committed offsets of all input partitions of a stage that exist.
+/// Committed offsets of all partitions that a stage's tasks own and that exist.
 pub(crate) fn committed_of(
     asker: &Asker<'_>,
     names: &StageNames,
     which: Stability,
     partitions: impl Fn(&Arc<str>) -> i32,
 ) -> Result<Vec<Committed>, Problem> {
-    let all = names.inputs.iter().flat_map(|topic| {
+    let all = names.leases.iter().flat_map(|topic| {
         (0..partitions(topic)).map(|partition| TopicPartition { topic: topic.clone(), partition })
     });
     let all: Vec<_> = all.collect();

@@ -19,6 +19,11 @@ pub(crate) fn new_changelog(name: &Arc<str>, partitions: i32, replication_factor
     NewTopic { name: name.clone(), partitions, replication_factor, config }
 }
 
+/// A topic of a table or of configs to make: compacted, so that each key's last record stays.
+pub(crate) fn new_table(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
+    new_changelog(name, partitions, replication_factor)
+}
+
 /// Any other topic to make; -1 stands for the cluster's default.
 pub(crate) fn new_topic(name: &Arc<str>, partitions: i32, replication_factor: i32) -> NewTopic {
     NewTopic { name: name.clone(), partitions, replication_factor, config: Default::default() }

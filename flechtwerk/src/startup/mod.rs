@@ -1,4 +1,4 @@
-//! The checks before anything is read, created or joined: all problems in one report, each with its mend (S7.1-S7.3,
+//! The checks before anything is read, created or joined: all problems in one report, each with its mend (S7.1-S7.4,
 //! S7.6, S1.2 at run time). What must hold is in `structure`, free of I/O; this module asks the cluster.
 
 mod ask;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 pub(crate) use crate::report::{Problem, Program};
 pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
-pub(crate) use create::{create, make, new_changelog, new_topic};
-pub(crate) use structure::{Seen, roles, structure};
+pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
+pub(crate) use structure::{Role, Seen, roles, structure};
 
 pub(crate) use crate::chosen::Chosen;
 use crate::naming::{Mapping, StageNames};
@@ -37,6 +37,8 @@ pub(crate) struct ReadyStage {
     pub(crate) names: StageNames,
     /// Of each input, and of the changelog.
     pub(crate) partitions: i32,
+    /// Of each table, in the order of [`StageNames::tables`].
+    pub(crate) table_partitions: Vec<i32>,
     /// Topic id of the changelog; `None` without state, and before [`create()`] made it.
     pub(crate) changelog_id: Option<String>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Ready {
     pub(crate) stages: Vec<ReadyStage>,
     /// What is missing and may be made: changelogs, and outputs where that was asked for.
     pub(crate) missing: Vec<NewTopic>,
+    /// Nothing that stops a start, but likely not meant.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Checks everything; changes nothing.
@@ -78,5 +82,7 @@ fn committed(stages: &[Chosen], seen: &Seen, asker: &Asker<'_>) -> Result<Commit
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
+#[cfg(test)]
+mod extractor_tests;
 #[cfg(test)]
 mod tests;

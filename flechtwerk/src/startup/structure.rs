@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::stamps::{Verdict, judge};
 use super::{Chosen, CommittedByStage, Problem, Program, Ready, ReadyStage, new_changelog, new_topic};
-use crate::naming::{StageNames, list};
+use crate::naming::{StageNames, list, used};
 use crate::port::TopicDescription;
 use crate::settings::Settings;
 
@@ -22,31 +22,56 @@ pub(crate) struct Seen {
 pub(crate) struct Role {
     /// The stages that read it.
     pub(crate) read_by: Vec<&'static str>,
+    /// The extractors whose configs lie in it.
+    pub(crate) configures: Vec<&'static str>,
     /// The stages that write it.
     pub(crate) written_by: Vec<&'static str>,
+    /// The stages that hold it whole.
+    pub(crate) table_of: Vec<&'static str>,
+    /// The stages that send it what does not decode.
+    pub(crate) dead_letters_of: Vec<&'static str>,
 }
 
 impl Role {
+    /// What counts is the last record of each key: it is to be compacted.
+    pub(crate) fn is_read_whole(&self) -> bool {
+        !self.table_of.is_empty() || !self.configures.is_empty()
+    }
+
     fn place(&self) -> String {
         let stages =
             |names: &[&str]| format!("stage{} {}", if names.len() == 1 { "" } else { "s" }, list(names));
-        match (self.read_by.as_slice(), self.written_by.as_slice()) {
-            ([], writers) => format!("output of {}", stages(writers)),
-            (readers, []) => format!("input of {}", stages(readers)),
-            (readers, writers) => format!("input of {}, output of {}", stages(readers), stages(writers)),
-        }
+        let uses = [
+            ("input", &self.read_by),
+            ("config", &self.configures),
+            ("output", &self.written_by),
+            ("table", &self.table_of),
+            ("dead letters", &self.dead_letters_of),
+        ];
+        let uses = uses.into_iter().filter(|(_, names)| !names.is_empty());
+        let texts: Vec<String> = uses.map(|(what, names)| format!("{what} of {}", stages(names))).collect();
+        texts.join(", ")
     }
 }
 
 /// All topics of these stages but the changelogs, each once.
 pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
     let mut roles: BTreeMap<Arc<str>, Role> = BTreeMap::new();
-    for Chosen { names, .. } in stages {
+    for Chosen { names, info } in stages {
+        let (outputs, dead_letters) = names.outputs_and_dead_letters(info);
         for topic in &names.inputs {
-            roles.entry(topic.clone()).or_default().read_by.push(names.stage);
+            let role = roles.entry(topic.clone()).or_default();
+            let readers = if info.extractor.is_some() { &mut role.configures } else { &mut role.read_by };
+            readers.push(names.stage);
         }
-        for topic in &names.outputs {
+        for topic in outputs {
             roles.entry(topic.clone()).or_default().written_by.push(names.stage);
+        }
+        for topic in &names.tables {
+            roles.entry(topic.clone()).or_default().table_of.push(names.stage);
+        }
+        if let Some(topic) = dead_letters {
+            roles.entry(topic.clone()).or_default().dead_letters_of.push(names.stage);
         }
     }
     roles
@@ -71,7 +96,7 @@ pub(crate) fn structure(
 fn code_name<'a>(stages: &[Chosen], topic: &'a Arc<str>) -> &'a str {
     stages
         .iter()
-        .flat_map(|chosen| chosen.info.inputs.iter().zip(&chosen.names.inputs))
+        .flat_map(|chosen| used(chosen.info).zip(chosen.names.topics()))
         .find_map(|(info, name)| (name == topic).then_some(info.name))
         .unwrap_or(topic)
 }
@@ -88,10 +113,12 @@ impl Check<'_> {
     /// S7.1
     fn topics(&mut self, stages: &[Chosen]) {
         for (topic, role) in roles(stages) {
-            if self.seen.topics.contains_key(&topic) {
+            if let Some(found) = self.seen.topics.get(&topic) {
+                self.table(&topic, &role, &found.cleanup_policy);
+                self.dead_letters(&topic, &role, found);
                 continue;
             }
-            let only_written = role.read_by.is_empty();
+            let only_written = role.read_by.is_empty() && !role.is_read_whole();
             if only_written && self.settings.create_outputs {
                 self.ready.missing.push(new_topic(&topic, -1, -1));
                 continue;
@@ -102,7 +129,10 @@ impl Check<'_> {
             self.problems.push(Problem {
                 what: format!("topic `{topic}` does not exist"),
                 place: role.place(),
-                why: "its number of partitions decides where keys go, which is not guessed".into(),
+                why: match role.table_of.is_empty() {
+                    true => "its number of partitions decides where keys go, which is not guessed".into(),
+                    false => "a table is read whole before its stages start".into(),
+                },
                 mend: match only_written {
                     true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
                     false => format!(
@@ -112,6 +142,40 @@ impl Check<'_> {
                 },
             });
         }
+    }
+
+    /// A topic that is read whole keeps the last record of each key (S7.1).
+    fn table(&mut self, topic: &str, role: &Role, cleanup_policy: &str) {
+        if !role.is_read_whole() || cleanup_policy == "compact" {
+            return;
+        }
+        self.ready.warnings.push(format!(
+            "topic `{topic}`, {}, has cleanup.policy={cleanup_policy}, not compact alone: Kafka deletes records by their age, \
+             and their keys are gone {} at the next start; to keep them: kafka-configs.sh --bootstrap-server {} \
+             --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact",
+            role.place(),
+            if role.table_of.is_empty() { "from the configs" } else { "from the table" },
+            self.settings.bootstrap_servers,
+        ));
+    }
+
+    /// Dead letters are kept as they are, each of them.
+    fn dead_letters(&mut self, topic: &str, role: &Role, found: &TopicDescription) {
+        if role.dead_letters_of.is_empty() || !found.cleanup_policy.contains("compact") {
+            return;
+        }
+        self.problems.push(Problem {
+            what: format!("topic `{topic}` has cleanup.policy={}, and takes dead letters", found.cleanup_policy),
+            place: role.place(),
+            why: "a compacted topic keeps one record for each key, and the broker refuses records without a key: dead \
+                  letters would be lost, and one without a key would stop the stage"
+                .into(),
+            mend: format!(
+                "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {topic} \
+                 --add-config cleanup.policy=delete",
+                self.settings.bootstrap_servers,
+            ),
+        });
     }
 
     /// Partitions of another input of a stage that reads `topic`, where there is one: it must have as many.
@@ -126,7 +190,12 @@ impl Check<'_> {
         let found =
             names.inputs.iter().map(|topic| self.seen.topics.get(topic).map(|found| found.partitions));
         let counts: Option<Vec<i32>> = found.collect();
-        let partitions = counts.and_then(|counts| self.one_count(chosen, &counts));
+        let partitions = counts.and_then(|counts| match (counts.is_empty(), chosen.info.extractor) {
+            // Without a config topic there is one token.
+            (true, _) => Some(1),
+            (false, Some(_)) => self.one_token_count(names, &counts),
+            (false, None) => self.one_count(chosen, &counts),
+        });
         let changelog_id = names.changelog.as_ref().and_then(|changelog| {
             let found = self.seen.topics.get(changelog)?.clone();
             self.changelog(names, changelog, &found, partitions);
@@ -140,7 +209,15 @@ impl Check<'_> {
         {
             self.ready.missing.push(new_changelog(changelog, partitions, -1));
         }
-        self.ready.stages.push(ReadyStage { names: names.clone(), partitions, changelog_id });
+        // A table that is missing is a problem of its own.
+        let tables = names.tables.iter().filter_map(|topic| self.seen.topics.get(topic));
+        let table_partitions = tables.map(|found| found.partitions).collect();
+        self.ready.stages.push(ReadyStage {
+            names: names.clone(),
+            partitions,
+            table_partitions,
+            changelog_id,
+        });
     }
 
     /// S7.2
@@ -171,6 +248,29 @@ impl Check<'_> {
         None
     }
 
+    /// S7.4
+    fn one_token_count(&mut self, names: &StageNames, counts: &[i32]) -> Option<i32> {
+        let first = *counts.first()?;
+        if counts.iter().all(|count| *count == first) {
+            return Some(first);
+        }
+        let each: Vec<String> =
+            names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
+        self.problems.push(Problem {
+            what: format!("the config topics differ in their number of partitions: {}", each.join(", ")),
+            place: format!("stage `{}`", names.stage),
+            why: "a token is the partition of one number of every config topic, and a config belongs to the token that its \
+                  key and their number say"
+                .into(),
+            mend: format!(
+                "copy the configs of the odd one into a new topic with as many partitions as the others have, and start \
+                 with\n{}",
+                self.program.command("--topic NAME=TOPIC")
+            ),
+        });
+        None
+    }
+
     /// S7.3, the changelog itself.
     fn changelog(
         &mut self,
@@ -187,7 +287,11 @@ impl Check<'_> {
                 what: format!(
                     "the changelog has {} partitions, but {} {partitions}",
                     found.partitions,
-                    if names.inputs.len() == 1 { "the input has" } else { "the inputs have" },
+                    match names.inputs.len() {
+                        0 => "an extractor without configs has",
+                        1 => "the input has",
+                        _ => "the inputs have",
+                    },
                 ),
                 place: place.clone(),
                 why: "keys now lie in other partitions than their state: repartitioning needs a state migration".into(),

@@ -9,7 +9,9 @@ use crate::port::{
     TopicPartition, Watermarks,
 };
 
-pub(crate) use crate::demo::{COUNT, COUNT_ALL, DEMO, ENRICH, MERGE};
+pub(crate) use crate::demo::{
+    COUNT, COUNT_ALL, DEMO, Described, ENRICH, EXTRACT, JUDGE, LOOKUP, MERGE, POLL, POLL_BOTH, TICK,
+};
 
 /// A topic of the cluster in memory.
 #[derive(Clone, Debug)]

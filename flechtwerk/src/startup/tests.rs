@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 
-use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, MERGE};
+use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, JUDGE, LOOKUP, MERGE};
 use super::*;
 use crate::glue::StageInfo;
 use crate::port::ErrorKind;
@@ -52,6 +52,40 @@ fn a_sound_cluster_is_ready_as_it_is() {
     assert_eq!(counts, [4, 4, 4]);
     assert_eq!(ready.stages[0].changelog_id, Some(cluster.id("demo-count-changelog")));
     assert_eq!(ready.stages[1].changelog_id, None);
+}
+
+#[test]
+fn a_dead_letter_topic_must_be_there_and_keep_every_record() {
+    report(
+        &[&JUDGE],
+        &FakeCluster::default().topic("words", 4).topic("alerts", 1),
+        expect![[r#"
+        1. topic `dead` does not exist
+           where  dead letters of stage `judge`
+           why    its number of partitions decides where keys go, which is not guessed
+           mend   demo topics create --partitions N --namespace n
+                  or start with --create-outputs, for the cluster's defaults
+    "#]],
+    );
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    report(
+        &[&JUDGE],
+        &cluster.with_policy("dead", 1, "compact,delete"),
+        expect![[r#"
+        1. topic `dead` has cleanup.policy=compact,delete, and takes dead letters
+           where  dead letters of stage `judge`
+           why    a compacted topic keeps one record for each key, and the broker refuses records without a key: dead letters would be lost, and one without a key would stop the stage
+           mend   kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type topics --entity-name dead --add-config cleanup.policy=delete
+    "#]],
+    );
+    // As many partitions as it likes.
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1).topic("dead", 1);
+    assert!(checked(&[&JUDGE], &cluster).unwrap().missing.is_empty());
+    // Made like any output, where that was asked for.
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    let settings = Settings { create_outputs: true, ..settings() };
+    let ready = check(&chosen(&[&JUDGE]), &settings, &cluster, &program()).unwrap();
+    assert_eq!(&*ready.missing[0].name, "dead");
 }
 
 #[test]
@@ -320,6 +354,40 @@ fn a_retriable_answer_is_asked_for_again() {
         })
     });
     assert_eq!(asked.unwrap(), 3);
+}
+
+#[test]
+fn a_table_that_is_missing_is_a_problem_and_its_partitions_may_be_any() {
+    let cluster = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    report(
+        &[&LOOKUP],
+        &cluster,
+        expect![[r#"
+            1. topic `items` does not exist
+               where  table of stage `lookup`
+               why    a table is read whole before its stages start
+               mend   demo topics create --partitions N --namespace n
+                      or name another topic:
+                      demo run --topic items=TOPIC --namespace n
+        "#]],
+    );
+    let ready = checked(&[&LOOKUP], &cluster.changelog("items", 3)).unwrap();
+    assert_eq!((ready.stages[0].partitions, &ready.stages[0].table_partitions[..]), (4, &[3][..]));
+    assert!(ready.warnings.is_empty());
+}
+
+#[test]
+fn a_table_that_is_not_compacted_is_a_warning_with_its_reason() {
+    for policy in ["delete", "compact,delete"] {
+        let cluster =
+            FakeCluster::default().topic("words", 4).topic("alerts", 1).with_policy("items", 3, policy);
+        let warnings = checked(&[&LOOKUP], &cluster).unwrap().warnings;
+        let expected = format!(
+            "topic `items`, table of stage `lookup`, has cleanup.policy={policy}, not compact alone: Kafka deletes records by their \
+             age, and their keys are gone from the table at the next start"
+        );
+        assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{warnings:?}");
+    }
 }
 
 /// The mend of a mapped topic takes the place of its mapping.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::BoxError;
-use crate::glue::{FailureKind, RawRecord, RecordPart, StageInfo, Trouble};
+use crate::glue::{FailureKind, Need, RawRecord, RecordPart, StageInfo, Trouble};
 
 /// A pipeline could not be run to its end: which stage, at which record, and why.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ impl Failed {
         let what = match kind {
             FailureKind::Decode(RecordPart::Key) => "the key can't be decoded".into(),
             FailureKind::Decode(RecordPart::Value) => "the value can't be decoded".into(),
+            FailureKind::Undecided(part) => {
+                format!("the {} can't be decoded, and what `on_invalid` answered can't be done", part.name())
+            }
             FailureKind::User => "the function returned an error".into(),
             FailureKind::Panic => "the code panicked".into(),
             FailureKind::Encode { output } => {
@@ -24,18 +27,59 @@ impl Failed {
                 format!("a record for topic \"{topic}\" can't be encoded")
             }
             FailureKind::State { .. } => "the stored state can't be decoded".into(),
+            FailureKind::Upgrade { version } => {
+                format!("the stored state of version {version} can't be upgraded")
+            }
             FailureKind::EncodeState => "the new state can't be encoded".into(),
         };
-        let topic = stage.inputs.get(usize::from(record.input)).map_or("?", |topic| topic.name);
-        let place = format!(
-            "stage `{}` failed at {topic}/{} offset {}: {what}",
-            stage.name, record.partition, record.offset
-        );
+        let place = match stage.inputs.get(usize::from(record.input)) {
+            Some(topic) => {
+                let at = format!("{}/{} offset {}", topic.name, record.partition, record.offset);
+                format!("stage `{}` failed at {at}: {what}", stage.name)
+            }
+            // An extractor without config topics.
+            None => format!("stage `{}` failed: {what}", stage.name),
+        };
         Failed { place, source: Some(error) }
+    }
+
+    pub(super) fn row(topic: &str, partition: i32, offset: i64, (kind, error): Trouble) -> Self {
+        let what = match kind {
+            FailureKind::Decode(RecordPart::Key) => "the key can't be decoded",
+            FailureKind::Decode(RecordPart::Value) => "the value can't be decoded",
+            FailureKind::Panic => "the code panicked",
+            FailureKind::Undecided(_) => "what `on_invalid` answered can't be done",
+            _ => "the `enrich` function returned an error",
+        };
+        let place =
+            format!("the table of topic \"{topic}\" failed at {topic}/{partition} offset {offset}: {what}");
+        Failed { place, source: Some(error) }
+    }
+
+    pub(super) fn missing(stage: &StageInfo, need: Need) -> Self {
+        let place = format!(
+            "stage `{}` takes a `&Res<{ty}>`, and the driver has none: give it one with `Driver::resource`",
+            stage.name,
+            ty = need.type_name
+        );
+        Failed { place, source: None }
     }
 
     pub(super) fn output(stage: &StageInfo, fault: String) -> Self {
         Failed { place: format!("stage `{}` failed: {fault}", stage.name), source: None }
+    }
+
+    pub(super) fn endless_pages(stage: &StageInfo, config: &RawRecord, pages: usize) -> Self {
+        let topic = stage.inputs.get(usize::from(config.input)).map_or("-", |topic| topic.name);
+        let (partition, offset) = (config.partition, config.offset);
+        Failed {
+            place: format!(
+                "stage `{}` answers `Next::Again` for ever: {pages} pages, the last of the config \
+                 {topic}[{partition}]@{offset}",
+                stage.name
+            ),
+            source: None,
+        }
     }
 
     pub(super) fn endless(rounds: usize) -> Self {

@@ -45,6 +45,8 @@
 
 mod failed;
 mod grouping;
+mod polling;
+mod tables;
 mod topics;
 
 use std::collections::BTreeMap;
@@ -55,14 +57,17 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 
+use crate::codec::Codec;
 use crate::glue::{AnyStage, Env, Outputs, StateChange};
 use crate::out::{Out, OutRecord};
 use crate::pipeline::Pipeline;
 use crate::record::Record;
+use crate::resource::Resource;
 use crate::state::{self, StateValue};
 use crate::topic::{Key, Topic, Value};
 
 pub use failed::Failed;
+use tables::Tables;
 use topics::Topics;
 
 /// Rounds after which [`Driver::run`] believes that the pipeline feeds itself for ever.
@@ -78,6 +83,10 @@ const TOO_MANY_ROUNDS: usize = 100_000;
 pub struct Driver {
     stages: Vec<Stage>,
     topics: Topics,
+    tables: Tables,
+    /// Resources that were given, and the tables as they are now.
+    env: Env,
+    resources: Vec<&'static str>,
 }
 
 struct Stage {
@@ -93,8 +102,13 @@ impl Driver {
     pub fn new(pipeline: &Pipeline) -> Self {
         let stage =
             |stage: &&'static dyn AnyStage| Stage { stage: *stage, positions: vec![], states: vec![] };
-        let mut driver =
-            Driver { stages: pipeline.stages.iter().map(stage).collect(), topics: Topics::new(0) };
+        let mut driver = Driver {
+            stages: pipeline.stages.iter().map(stage).collect(),
+            topics: Topics::new(0),
+            tables: Tables::default(),
+            env: Env::default(),
+            resources: vec![],
+        };
         driver.set_partitions(3);
         driver
     }
@@ -111,8 +125,47 @@ impl Driver {
         self
     }
 
+    /// Gives the pipeline a resource, in the place of what its function would make.
+    ///
+    /// ```
+    /// use flechtwerk::prelude::*;
+    /// use flechtwerk::testing::Driver;
+    ///
+    /// #[topic("words", key = Utf8, value = Utf8)]
+    /// pub struct Words;
+    /// #[topic("greetings", key = Utf8, value = Utf8)]
+    /// pub struct Greetings;
+    ///
+    /// pub struct Greeting(String);
+    ///
+    /// #[resource]
+    /// pub async fn greeting() -> flechtwerk::Result<Greeting> {
+    ///     Err("not in a test".into())
+    /// }
+    ///
+    /// #[transformer(inputs = [Words])]
+    /// pub async fn greet(word: Record<Words>, with: &Res<Greeting>, out: &mut Out<Greetings>) -> flechtwerk::Result {
+    ///     out.send(word.key, format!("{}, {}", with.0, word.value));
+    ///     Ok(())
+    /// }
+    ///
+    /// flechtwerk::pipeline!(pub DEMO = "demo": [greet], resources = [greeting]);
+    ///
+    /// let mut driver = Driver::new(&DEMO).resource(Greeting("hello".into()));
+    /// driver.send::<Words>("a".into(), "Ann".into());
+    /// driver.run_blocking()?;
+    /// assert_eq!(driver.read::<Greetings>()[0].value, "hello, Ann");
+    /// # Ok::<(), flechtwerk::testing::Failed>(())
+    /// ```
+    pub fn resource<R: Resource>(mut self, resource: R) -> Self {
+        self.env.put(Arc::new(resource));
+        self.resources.push(R::NEED.id);
+        self
+    }
+
     fn set_partitions(&mut self, partitions: i32) {
         self.topics = Topics::new(partitions);
+        self.tables = Tables::of(self.stages.iter().map(|stage| stage.stage.info()), partitions);
         for stage in &mut self.stages {
             stage.positions = vec![vec![0; partitions as usize]; stage.stage.info().inputs.len()];
             stage.states = vec![BTreeMap::new(); partitions as usize];
@@ -149,15 +202,43 @@ impl Driver {
         }
     }
 
-    /// Runs all stages until none has anything left to read. The outputs of one are the inputs of others.
+    /// Appends a record with a null value, which deletes its key in a [`Table`](crate::Table). (A stage that reads such a topic
+    /// itself has a `Nullable` value, and gets a `None`.)
+    ///
+    /// # Panics
+    ///
+    /// If the key can't be encoded.
+    #[track_caller]
+    pub fn delete<T: Topic>(&mut self, key: &Key<T>) {
+        let mut bytes = vec![];
+        if let Err(error) = T::KeyCodec::encode_key(key, &mut bytes) {
+            panic!("a key for topic \"{}\" can't be encoded: {error}", T::NAME);
+        }
+        self.topics.push(T::NAME, Some(bytes.into()), None);
+    }
+
+    /// Appends a record of any bytes to a topic: what its codecs refuse, for a test of `on_invalid`. `None` is null. It lies
+    /// where its key's bytes send it, and has the next timestamp.
+    pub fn send_raw<T: Topic>(&mut self, key: Option<&[u8]>, value: Option<&[u8]>) {
+        let (key, value) = (key.map(Bytes::copy_from_slice), value.map(Bytes::copy_from_slice));
+        self.topics.push(T::NAME, key, value);
+    }
+
+    /// Runs all transformers until none has anything left to read. The outputs of one are the inputs of others.
+    ///
+    /// Tables are read before each round: a stage sees what was sent to their topics before.
     ///
     /// After a failure nothing of the failed round counts, as if the process had crashed; running again repeats it.
     pub async fn run(&mut self) -> Result<(), Failed> {
+        for stage in self.stages.iter().filter(|stage| stage.stage.info().extractor.is_none()) {
+            self.has_resources(stage)?;
+        }
         for _ in 0..TOO_MANY_ROUNDS {
             let mut idle = true;
             for stage in &mut self.stages {
                 for partition in 0..self.topics.partitions() {
-                    idle &= !stage.run(partition, &mut self.topics).await?;
+                    self.tables.read(&self.topics, &mut self.env)?;
+                    idle &= !stage.run(partition, &mut self.topics, &self.env).await?;
                 }
             }
             if idle {
@@ -165,6 +246,13 @@ impl Driver {
             }
         }
         Err(Failed::endless(TOO_MANY_ROUNDS))
+    }
+
+    /// Everything that the stage takes by `&Res` was given to the driver.
+    fn has_resources(&self, stage: &Stage) -> Result<(), Failed> {
+        let info = stage.stage.info();
+        let missing = info.resources().find(|need| !self.resources.contains(&need.id));
+        missing.map_or(Ok(()), |need| Err(Failed::missing(info, need)))
     }
 
     /// [`run`](Driver::run), for tests that are not async.
@@ -205,6 +293,25 @@ impl Driver {
         Some(decode_state(stage, stored))
     }
 
+    /// Stores a state for a state key, as if the stage had kept it: an old one, of the version that its type says, for a
+    /// test of an upgrade. It lies in the partition of a record that has these bytes as its key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such stage, or the state can't be written.
+    #[track_caller]
+    pub fn set_state<S: StateValue>(&mut self, stage: &str, key: impl AsRef<[u8]>, state: &S) {
+        let partition = self.topics.partition_of(key.as_ref());
+        let mut stored = vec![];
+        if let Err(error) = state::encode(state, &mut stored) {
+            panic!("a state of stage `{stage}` can't be written: {error}");
+        }
+        let index = self.stages.iter().position(|one| one.stage.info().name == stage);
+        let Some(index) = index else { panic!("the pipeline has no stage `{stage}`") };
+        let states = &mut self.stages[index].states[partition as usize];
+        states.insert(Bytes::copy_from_slice(key.as_ref()), stored.into());
+    }
+
     /// All states that a stage keeps: partition, state key and state.
     ///
     /// # Panics
@@ -232,8 +339,11 @@ impl Driver {
 
 impl Stage {
     /// Runs what is waiting in one partition of all inputs; false if nothing is.
-    async fn run(&mut self, partition: i32, topics: &mut Topics) -> Result<bool, Failed> {
+    async fn run(&mut self, partition: i32, topics: &mut Topics, env: &Env) -> Result<bool, Failed> {
         let info = self.stage.info();
+        if info.extractor.is_some() {
+            return Ok(false);
+        }
         let place = partition as usize;
         let mut records = vec![];
         for (input, topic) in info.inputs.iter().enumerate() {
@@ -251,8 +361,7 @@ impl Stage {
         let mut round = grouping::round(self.stage, records, &self.states[place])
             .map_err(|(record, trouble)| Failed::at(info, &record, trouble))?;
         let mut outputs = Outputs::default();
-        let env = Env::default();
-        let end = self.stage.round(&mut round, &mut outputs, &env, usize::MAX).await;
+        let end = self.stage.round(&mut round, &mut outputs, env, usize::MAX).await;
         // With this budget there is only one other end than a failure.
         end.map_err(|failure| {
             Failed::at(info, &round.records[failure.record], (failure.kind, failure.error))

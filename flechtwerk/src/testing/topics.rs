@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::glue::{Outputs, RawRecord};
 use crate::partitioner::partition_of;
+use crate::record::Headers;
 
 pub(super) struct Topics {
     partitions: i32,
@@ -55,14 +56,7 @@ impl Topics {
                 range.as_ref().map(|range| Bytes::copy_from_slice(outputs.slice(range)))
             };
             let (key, value) = (part(&output.key), part(&output.value));
-            let partition = match (output.partition, &key) {
-                (Some(partition), _) => partition,
-                (None, Some(key)) => partition_of(key, self.partitions),
-                (None, None) => {
-                    self.unkeyed += 1;
-                    (self.unkeyed - 1) % self.partitions
-                }
-            };
+            let partition = output.partition.unwrap_or_else(|| self.place(key.as_deref()));
             let topic = self.topic(names[usize::from(output.topic)]);
             let records = &mut topic.records[partition as usize];
             let (timestamp, headers) = (output.timestamp, output.headers.clone());
@@ -77,6 +71,32 @@ impl Topics {
             });
         }
         Ok(())
+    }
+
+    /// Appends a record of any bytes.
+    pub(super) fn push(&mut self, name: &'static str, key: Option<Bytes>, value: Option<Bytes>) {
+        let partition = self.place(key.as_deref());
+        let timestamp = self.tick();
+        let records = &mut self.topic(name).records[partition as usize];
+        let offset = records.len() as i64;
+        let headers = Headers::default();
+        records.push(RawRecord { input: 0, partition, offset, timestamp, key, value, headers });
+    }
+
+    /// Where a key lies.
+    pub(super) fn partition_of(&self, key: &[u8]) -> i32 {
+        partition_of(key, self.partitions)
+    }
+
+    /// The partition of a record that names none.
+    fn place(&mut self, key: Option<&[u8]>) -> i32 {
+        match key {
+            Some(key) => partition_of(key, self.partitions),
+            None => {
+                self.unkeyed += 1;
+                (self.unkeyed - 1) % self.partitions
+            }
+        }
     }
 
     fn topic(&mut self, name: &'static str) -> &mut Partitions {

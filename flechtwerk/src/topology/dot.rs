@@ -3,7 +3,8 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A directed graph: topics are ellipses, stages boxes, changelogs cylinders.
+    /// A directed graph: topics are ellipses, transformers boxes, extractors slanted ones, changelogs cylinders; tables are
+    /// dashed.
     pub(crate) fn dot(&self) -> String {
         let mut text = format!(
             "digraph {} {{\n    rankdir=LR;\n    node [fontname=\"sans-serif\"];\n",
@@ -19,9 +20,17 @@ impl Topology {
         for stage in &self.stages {
             let node = identifier("stage", &stage.name);
             let label = format!("{}\n{}", stage.name, stage.group);
-            text += &format!("    {node} [label={}, shape=box];\n", quoted(&label));
+            let (shape, edge) = match stage.poll_interval {
+                None => ("box", ""),
+                Some(_) => ("parallelogram", " [label=config, style=dashed]"),
+            };
+            text += &format!("    {node} [label={}, shape={shape}];\n", quoted(&label));
             for topic in &stage.inputs {
-                text += &format!("    {} -> {node};\n", identifier("topic", topic));
+                text += &format!("    {} -> {node}{edge};\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                let table = identifier("topic", topic);
+                text += &format!("    {table} -> {node} [label=\"table\", style=dashed];\n");
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);
@@ -31,6 +40,10 @@ impl Topology {
             }
             for topic in &stage.outputs {
                 text += &format!("    {node} -> {};\n", identifier("topic", topic));
+            }
+            if let Some(topic) = &stage.dead_letters {
+                let topic = identifier("topic", topic);
+                text += &format!("    {node} -> {topic} [label=\"invalid\", style=dashed];\n");
             }
         }
         text += "}\n";

@@ -3,7 +3,7 @@
 use super::{Topology, identifier};
 
 impl Topology {
-    /// A flowchart: topics are stadiums, stages boxes, changelogs cylinders.
+    /// A flowchart: topics are stadiums, transformers boxes, extractors slanted ones, changelogs cylinders; tables are dashed.
     pub(crate) fn mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         for topic in &self.topics {
@@ -11,9 +11,15 @@ impl Topology {
         }
         for stage in &self.stages {
             let node = identifier("stage", &stage.name);
-            text += &format!("    {node}[\"<b>{}</b><br/>{}\"]\n", quoted(&stage.name), quoted(&stage.group));
+            let (open, close) = if stage.poll_interval.is_some() { ("[/", "/]") } else { ("[", "]") };
+            let label = format!("<b>{}</b><br/>{}", quoted(&stage.name), quoted(&stage.group));
+            text += &format!("    {node}{open}\"{label}\"{close}\n");
+            let arrow = if stage.poll_interval.is_some() { "-. config .->" } else { "-->" };
             for topic in &stage.inputs {
-                text += &format!("    {} --> {node}\n", identifier("topic", topic));
+                text += &format!("    {} {arrow} {node}\n", identifier("topic", topic));
+            }
+            for topic in &stage.tables {
+                text += &format!("    {} -. \"table\" .-> {node}\n", identifier("topic", topic));
             }
             if let Some(state) = &stage.state {
                 let changelog = identifier("changelog", &state.changelog);
@@ -22,6 +28,9 @@ impl Topology {
             }
             for topic in &stage.outputs {
                 text += &format!("    {node} --> {}\n", identifier("topic", topic));
+            }
+            if let Some(topic) = &stage.dead_letters {
+                text += &format!("    {node} -. \"invalid\" .-> {}\n", identifier("topic", topic));
             }
         }
         text

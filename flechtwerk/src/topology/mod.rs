@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::chosen::{Chosen, loops};
 use crate::glue::{Order, StageInfo, Start, TopicInfo};
+use crate::naming::used;
 
 /// A pipeline, ready to be shown. Serializes to what `--format json` prints.
 #[derive(Debug, Serialize)]
@@ -33,11 +34,24 @@ struct Stage {
     function: String,
     application_id: String,
     group: String,
+    kind: &'static str,
     inputs: Vec<String>,
     outputs: Vec<String>,
+    tables: Vec<String>,
+    /// Types of the resources that it takes.
+    resources: Vec<String>,
+    /// Where records go that don't decode.
+    dead_letters: Option<String>,
     state: Option<State>,
-    start: &'static str,
-    order: &'static str,
+    /// Of a transformer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<&'static str>,
+    /// Of a transformer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'static str>,
+    /// Of an extractor, whose inputs are its config topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_interval: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,8 +79,7 @@ impl Topology {
     pub(crate) fn new(pipeline: &str, stages: &[Chosen]) -> Self {
         let mut topics: BTreeMap<Arc<str>, &'static TopicInfo> = BTreeMap::new();
         for Chosen { info, names } in stages {
-            let used = info.inputs.iter().copied().chain(info.outputs());
-            topics.extend(names.inputs.iter().chain(&names.outputs).cloned().zip(used));
+            topics.extend(names.topics().cloned().zip(used(info)));
         }
         Topology {
             pipeline: pipeline.to_owned(),
@@ -80,26 +93,32 @@ impl Topology {
 fn stage(Chosen { info, names }: &Chosen) -> Stage {
     let info: &'static StageInfo = info;
     let state = info.state().zip(names.changelog.clone());
+    let (outputs, dead_letters) = names.outputs_and_dead_letters(info);
     Stage {
         name: info.name.to_owned(),
         function: info.id.to_owned(),
         application_id: names.application_id.to_string(),
         group: names.group().to_string(),
+        kind: if info.extractor.is_some() { "extractor" } else { "transformer" },
         inputs: texts(&names.inputs),
-        outputs: texts(&names.outputs),
+        outputs: texts(outputs),
+        tables: texts(&names.tables),
+        resources: info.resources().map(|need| need.type_name.to_owned()).collect(),
+        dead_letters: dead_letters.map(|topic| topic.to_string()),
         state: state.map(|(state, changelog)| State {
             type_name: state.type_name.to_owned(),
             version: state.version,
             changelog: changelog.to_string(),
         }),
-        start: match info.start {
+        start: info.extractor.is_none().then_some(match info.start {
             Start::Earliest => "earliest",
             Start::Latest => "latest",
-        },
-        order: match info.order {
+        }),
+        order: info.extractor.is_none().then_some(match info.order {
             Order::Inputs => "inputs",
             Order::Timestamp => "timestamp",
-        },
+        }),
+        poll_interval: info.extractor.map(|extractor| format!("{:?}", extractor.poll_interval)),
     }
 }
 

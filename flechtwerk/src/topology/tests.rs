@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::chosen::choose;
-use crate::demo::{AGAIN, COUNT, ENRICH, MERGE};
+use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
 use crate::naming::Mapping;
 
 fn topology() -> Topology {
@@ -106,12 +106,16 @@ fn json() {
               "function": "count",
               "application_id": "prod-demo-count",
               "group": "prod-demo-count",
+              "kind": "transformer",
               "inputs": [
                 "words"
               ],
               "outputs": [
                 "counts"
               ],
+              "tables": [],
+              "resources": [],
+              "dead_letters": null,
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -125,12 +129,16 @@ fn json() {
               "function": "enrich",
               "application_id": "prod-demo-enrich",
               "group": "prod-demo-enrich",
+              "kind": "transformer",
               "inputs": [
                 "words"
               ],
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
+              "dead_letters": null,
               "state": null,
               "start": "earliest",
               "order": "inputs"
@@ -140,6 +148,7 @@ fn json() {
               "function": "merge",
               "application_id": "prod-demo-merge",
               "group": "prod-demo-merge",
+              "kind": "transformer",
               "inputs": [
                 "words",
                 "counts"
@@ -147,6 +156,9 @@ fn json() {
               "outputs": [
                 "prod.alerts"
               ],
+              "tables": [],
+              "resources": [],
+              "dead_letters": null,
               "state": {
                 "type": "Count",
                 "version": 1,
@@ -185,6 +197,124 @@ fn json() {
 }
 
 #[test]
+fn dead_letters_are_shown_apart() {
+    let topic = BTreeMap::from([("dead".to_owned(), "prod.dead".to_owned())]);
+    let mapping = Mapping { namespace: "", topics: &topic };
+    let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &[], mapping).unwrap());
+    expect![[r#"
+        pipeline demo
+        └─ judge
+           ├─ reads   words
+           ├─ writes  alerts
+           ├─ invalid prod.dead
+           └─ group   demo-judge
+
+        TOPIC      KEY   VALUE      TYPE
+        alerts     Utf8  Json<u64>  demo::Alerts
+        prod.dead  Utf8  Json<u64>  demo::Dead    mapped from dead
+        words      Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_prod_2e_dead(["prod.dead"])
+            topic_words(["words"])
+            stage_judge["<b>judge</b><br/>demo-judge"]
+            topic_words --> stage_judge
+            stage_judge --> topic_alerts
+            stage_judge -. "invalid" .-> topic_prod_2e_dead
+    "#]]
+    .assert_eq(&topology.mermaid());
+    let dot = topology.dot();
+    assert!(dot.contains(r#"stage_judge -> topic_prod_2e_dead [label="invalid", style=dashed];"#), "{dot}");
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    assert_eq!(json["stages"][0]["dead_letters"], "prod.dead");
+    assert_eq!(json["stages"][0]["outputs"], serde_json::json!(["alerts"]));
+}
+
+#[test]
+fn extractors() {
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &[], mapping).unwrap());
+    expect![[r#"
+        pipeline demo
+        ├─ poll
+        │  ├─ config  words
+        │  ├─ polls   every 90s
+        │  ├─ keeps   Count (version 1) in demo-poll-changelog
+        │  ├─ writes  alerts
+        │  └─ group   demo-poll
+        └─ tick
+           ├─ polls   every 90s
+           ├─ keeps   Count (version 1) in demo-tick-changelog
+           ├─ writes  alerts
+           └─ group   demo-tick
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_words(["words"])
+            stage_poll[/"<b>poll</b><br/>demo-poll"/]
+            topic_words -. config .-> stage_poll
+            changelog_demo_2d_poll_2d_changelog[("demo-poll-changelog")]
+            stage_poll <-. "Count" .-> changelog_demo_2d_poll_2d_changelog
+            stage_poll --> topic_alerts
+            stage_tick[/"<b>tick</b><br/>demo-tick"/]
+            changelog_demo_2d_tick_2d_changelog[("demo-tick-changelog")]
+            stage_tick <-. "Count" .-> changelog_demo_2d_tick_2d_changelog
+            stage_tick --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_alerts [label="alerts", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_poll [label="poll\ndemo-poll", shape=parallelogram];
+            topic_words -> stage_poll [label=config, style=dashed];
+            changelog_demo_2d_poll_2d_changelog [label="demo-poll-changelog", shape=cylinder];
+            stage_poll -> changelog_demo_2d_poll_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_poll -> topic_alerts;
+            stage_tick [label="tick\ndemo-tick", shape=parallelogram];
+            changelog_demo_2d_tick_2d_changelog [label="demo-tick-changelog", shape=cylinder];
+            stage_tick -> changelog_demo_2d_tick_2d_changelog [label="Count", dir=both, style=dashed];
+            stage_tick -> topic_alerts;
+        }
+    "#]]
+    .assert_eq(&topology.dot());
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    expect![[r#"
+        {
+          "application_id": "demo-tick",
+          "dead_letters": null,
+          "function": "tick",
+          "group": "demo-tick",
+          "inputs": [],
+          "kind": "extractor",
+          "name": "tick",
+          "outputs": [
+            "alerts"
+          ],
+          "poll_interval": "90s",
+          "resources": [],
+          "state": {
+            "changelog": "demo-tick-changelog",
+            "type": "Count",
+            "version": 1
+          },
+          "tables": []
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&json["stages"][1]).unwrap());
+}
+
+#[test]
 fn identifiers_keep_names_apart() {
     let names = ["a.b", "a_b", "a-b", "a.b.", "a_2e_b", "ab"];
     let mut made: Vec<String> = names.iter().map(|name| identifier("t", name)).collect();
@@ -200,6 +330,53 @@ fn type_names_are_escaped_where_they_are_markup() {
     topology.stages[0].state.as_mut().unwrap().type_name = "Window<\"x\">".into();
     assert!(topology.mermaid().contains("Window&lt;&quot;x&quot;&gt;"));
     assert!(topology.dot().contains(r#""Window<\"x\">""#));
+}
+
+#[test]
+fn tables_and_resources_show() {
+    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let stages = choose("demo", &[&LOOKUP], &[], mapping).unwrap();
+    let topology = Topology::new("demo", &stages);
+    expect![[r#"
+        pipeline demo
+        └─ lookup
+           ├─ reads   words
+           ├─ table   items
+           ├─ takes   Http
+           ├─ writes  alerts
+           └─ group   demo-lookup
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        items   Utf8  Json<u64>  demo::Items
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_items(["items"])
+            topic_words(["words"])
+            stage_lookup["<b>lookup</b><br/>demo-lookup"]
+            topic_words --> stage_lookup
+            topic_items -. "table" .-> stage_lookup
+            stage_lookup --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    expect![[r#"
+        digraph "demo" {
+            rankdir=LR;
+            node [fontname="sans-serif"];
+            topic_alerts [label="alerts", shape=ellipse];
+            topic_items [label="items", shape=ellipse];
+            topic_words [label="words", shape=ellipse];
+            stage_lookup [label="lookup\ndemo-lookup", shape=box];
+            topic_words -> stage_lookup;
+            topic_items -> stage_lookup [label="table", style=dashed];
+            stage_lookup -> topic_alerts;
+        }
+    "#]]
+    .assert_eq(&topology.dot());
 }
 
 #[test]

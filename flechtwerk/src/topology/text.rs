@@ -42,17 +42,24 @@ impl Topology {
 
 fn lines(stage: &Stage) -> Vec<String> {
     let reads = |topic: &String| match stage.start {
-        "earliest" => format!("reads   {topic}"),
-        start => format!("reads   {topic}, at first from the {start}"),
+        None => format!("config  {topic}"),
+        Some("earliest") => format!("reads   {topic}"),
+        Some(start) => format!("reads   {topic}, at first from the {start}"),
     };
     let mut lines: Vec<String> = stage.inputs.iter().map(reads).collect();
-    if stage.inputs.len() > 1 && stage.order == "timestamp" {
+    if let Some(interval) = &stage.poll_interval {
+        lines.push(format!("polls   every {interval}"));
+    }
+    if stage.inputs.len() > 1 && stage.order == Some("timestamp") {
         lines.push("order   by timestamp".into());
     }
+    lines.extend(stage.tables.iter().map(|topic| format!("table   {topic}")));
+    lines.extend(stage.resources.iter().map(|resource| format!("takes   {resource}")));
     if let Some(state) = &stage.state {
         lines.push(format!("keeps   {} (version {}) in {}", state.type_name, state.version, state.changelog));
     }
     lines.extend(stage.outputs.iter().map(|topic| format!("writes  {topic}")));
+    lines.extend(stage.dead_letters.iter().map(|topic| format!("invalid {topic}")));
     lines.push(format!("group   {}", stage.group));
     lines
 }

@@ -1,4 +1,4 @@
-//! Something after the stages.
+//! Something after the stages that is no list of resources.
 
 use flechtwerk::prelude::*;
 
@@ -11,6 +11,6 @@ pub async fn count(word: Record<Words>) -> flechtwerk::Result {
     Ok(())
 }
 
-flechtwerk::pipeline!(pub DEMO = "demo": [count], resources = [http]);
+flechtwerk::pipeline!(pub DEMO = "demo": [count], [http]);
 
 fn main() {}

@@ -81,13 +81,14 @@ fn short_help() {
                                              more [default: 30s]
 
             Batches:
-                  --max-poll-records <N>    Most records of a transaction [default: 5000]
-                  --max-batch-bytes <SIZE>  Most bytes of a transaction: inputs, outputs and changed state
-                                            [default: 8MiB]
-                  --max-batch-time <TIME>   Longest time for the user code of one batch, after which the process
-                                            stops [default: 5m]
-                  --commit-interval <TIME>  Shortest time between two commits of a task while records keep
-                                            coming [default: 50ms]
+                  --max-poll-records <N>      Most records of a transaction [default: 5000]
+                  --max-batch-bytes <SIZE>    Most bytes of a transaction: inputs, outputs and changed state
+                                              [default: 8MiB]
+                  --max-batch-time <TIME>     Longest time for the user code of one batch, after which the
+                                              process stops [default: 5m]
+                  --commit-interval <TIME>    Shortest time between two commits of a task while records keep
+                                              coming [default: 50ms]
+                  --max-concurrent-polls <N>  Most calls of an extractor at a time [default: 100]
 
             Time limits:
                   --broker-timeout <TIME>       How long a failing request is repeated before the process stops
@@ -269,6 +270,7 @@ fn the_defaults_in_the_help_are_the_real_ones() {
         ("--store", if cfg!(feature = "rocksdb") { "rocksdb" } else { "memory" }.into()),
         ("--state-dir", default.state_dir.display().to_string()),
         ("--max-poll-records", default.max_poll_records.to_string()),
+        ("--max-concurrent-polls", default.max_concurrent_polls.to_string()),
         ("--max-batch-bytes", crate::settings::bytes_text(default.max_batch_bytes)),
     ]);
     for (flag, value) in expected {

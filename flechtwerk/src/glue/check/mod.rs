@@ -1,8 +1,14 @@
 //! Checks of what types can't say, made by constant evaluation when a pipeline is compiled.
 
 mod pipeline;
+mod resources;
 mod stage;
+mod state;
 mod text;
 
 pub use pipeline::{Entry, Table, check, places, stages};
-pub use stage::{input_once, inputs_complete, key_not_null, parameter, state_taken};
+pub use resources::{ResourceEntry, resource};
+pub use stage::{
+    dead_letters_apart, input_once, inputs_complete, key_not_null, not_an_input, parameter, state_taken,
+};
+pub(super) use state::version_differs;

@@ -1,7 +1,8 @@
 //! Checks of a whole pipeline: what must be unique is, and no two topics have one name. One pass puts every name into a
 //! hash table, so that a pipeline of many stages costs no more for each than a small one.
 
-use super::super::{AnyStage, Listed, Part, StageInfo, TopicInfo};
+use super::super::{AnyStage, Listed, Need, Part, Share, StageInfo, TopicInfo};
+use super::resources::{ResourceEntry, missing};
 use super::text::{Message, Name, same};
 
 /// Kafka's limit for the names of topics.
@@ -40,6 +41,8 @@ enum Fault {
     None,
     /// Its application id makes names that are too long.
     TooLong,
+    /// It takes a resource that the pipeline does not make.
+    Unmade(Need),
     /// Its `mine` and an earlier stage's `theirs` clash; `exactly` or up to `.` and `_`.
     Clash {
         theirs: Item,
@@ -77,7 +80,8 @@ pub const fn places(entries: &[Entry]) -> usize {
     let (mut count, mut n) = (0, 0);
     while n < entries.len() {
         let info = entries[n].listed.info;
-        count += 4 + info.inputs.len() + info.parts.len();
+        // Path, name, application id, changelog, dead letters.
+        count += 5 + info.inputs.len() + info.parts.len() + info.shared.len();
         n += 1;
     }
     (count * 2).next_power_of_two()
@@ -87,12 +91,13 @@ pub const fn places(entries: &[Entry]) -> usize {
 pub const fn check<const WRITTEN: usize, const PLACES: usize>(
     pipeline: &'static str,
     entries: &'static [Entry],
+    resources: &'static [ResourceEntry],
 ) -> Table<WRITTEN> {
     let mut table = Table { entries, faults: [Fault::None; WRITTEN] };
     let mut places: [Option<Item>; PLACES] = [None; PLACES];
     let mut n = 0;
     while n < entries.len() {
-        table.faults[entries[n].ordinal] = stage(pipeline, entries, n, &mut places);
+        table.faults[entries[n].ordinal] = stage(pipeline, entries, resources, n, &mut places);
         n += 1;
     }
     table
@@ -102,6 +107,7 @@ pub const fn check<const WRITTEN: usize, const PLACES: usize>(
 const fn stage(
     pipeline: &'static str,
     entries: &[Entry],
+    resources: &[ResourceEntry],
     stage: usize,
     places: &mut [Option<Item>],
 ) -> Fault {
@@ -139,10 +145,23 @@ const fn stage(
         }
         n += 1;
     }
+    let mut n = 0;
+    while n < info.shared.len() {
+        if let Share::Table(table) = info.shared[n] {
+            add!(Kind::Topic(table.topic), Name::of(table.topic.name));
+        }
+        n += 1;
+    }
+    if let Some(topic) = info.policy.dead_letters {
+        add!(Kind::Topic(topic), Name::of(topic.name));
+    }
     if stateful {
         add!(Kind::Changelog, changelog);
     }
-    Fault::None
+    match missing(info, resources) {
+        Some(need) => Fault::Unmade(need),
+        None => Fault::None,
+    }
 }
 
 const fn application(pipeline: &'static str, info: &'static StageInfo, ending: &'static str) -> Name {
@@ -189,6 +208,15 @@ impl<const WRITTEN: usize> Table<WRITTEN> {
                       that Kafka allows: set a shorter `application_id = \"..\"`, or choose shorter names")
                 .panic(),
             Fault::Clash { theirs, mine, exactly } => self.clash(theirs, mine, exactly),
+            Fault::Unmade(need) => Message::new()
+                .add("this stage takes a `&Res<")
+                .add(need.type_name)
+                .add(">`, which the pipeline does not make: add `")
+                .add(need.id)
+                .add("` to its resources, as in `pipeline!(pub DEMO = \"demo\": [..], resources = [")
+                .add(need.id)
+                .add("])`")
+                .panic(),
         }
     }
 

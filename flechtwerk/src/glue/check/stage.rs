@@ -1,6 +1,6 @@
 //! Checks of one stage. Each is called in a constant whose expression is shown at the user's tokens that it is about.
 
-use super::super::{InputCheck, Part, TopicInfo};
+use super::super::{InputCheck, Part, Share, TopicInfo};
 use super::text::{Message, Name, same};
 
 /// Every topic that the input type takes stands in `inputs`. The other way round is checked by types.
@@ -96,6 +96,29 @@ pub const fn parameter(parameters: &[&'static [Part]], index: usize) {
     }
 }
 
+/// The tables of a parameter are none of the stage's inputs.
+#[track_caller]
+pub const fn not_an_input(inputs: &[InputCheck], shares: &[Share]) {
+    let mut n = 0;
+    while n < shares.len() {
+        if let Share::Table(table) = shares[n] {
+            let mut m = 0;
+            while m < inputs.len() {
+                if same(inputs[m].info.id, table.topic.id) {
+                    Message::new()
+                        .add("topic ")
+                        .quoted(Name::of(table.topic.name))
+                        .add(" is an input of this stage already, and would be read twice, with different results: keep \
+                              what you need of it in the stage's state, or let another stage write the table's topic")
+                        .panic();
+                }
+                m += 1;
+            }
+        }
+        n += 1;
+    }
+}
+
 #[track_caller]
 const fn pair(earlier: &Part, later: &Part) {
     match (earlier, later) {
@@ -108,6 +131,46 @@ const fn pair(earlier: &Part, later: &Part) {
             .add(" already, and the order between the two would be lost: use that one")
             .panic(),
         _ => {}
+    }
+}
+
+/// Nothing else of the stage reads or writes the topic of its dead letters.
+#[track_caller]
+pub const fn dead_letters_apart(
+    topic: &'static TopicInfo,
+    inputs: &[InputCheck],
+    parameters: &[&'static [Part]],
+) {
+    let mut n = 0;
+    while n < inputs.len() {
+        if same(inputs[n].info.id, topic.id) {
+            Message::new()
+                .add("this stage reads topic ")
+                .quoted(Name::of(topic.name))
+                .add(" itself, so a dead letter would come back to it for ever: name a topic that is for dead letters alone")
+                .panic();
+        }
+        n += 1;
+    }
+    n = 0;
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            if let Part::Output(output) = parameters[n][m]
+                && same(output.id, topic.id)
+            {
+                Message::new()
+                    .add("a parameter of this stage sends to topic ")
+                    .quoted(Name::of(topic.name))
+                    .add(
+                        " as well, and who reads it could not tell its records from dead letters: name a topic that is \
+                         for dead letters alone",
+                    )
+                    .panic();
+            }
+            m += 1;
+        }
+        n += 1;
     }
 }
 

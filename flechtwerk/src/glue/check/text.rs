@@ -22,6 +22,21 @@ impl Message {
         self
     }
 
+    /// Adds a number.
+    pub(super) const fn number(mut self, number: u32) -> Self {
+        let (mut divisor, mut begun) = (1_000_000_000, false);
+        while divisor > 0 {
+            let digit = number / divisor % 10;
+            begun = begun || digit > 0 || divisor == 1;
+            if begun && self.len < self.bytes.len() {
+                self.bytes[self.len] = b'0' + digit as u8;
+                self.len += 1;
+            }
+            divisor /= 10;
+        }
+        self
+    }
+
     /// Adds a name in quotes.
     pub(super) const fn quoted(self, name: Name) -> Self {
         let mut message = self.add("\"");
@@ -142,6 +157,13 @@ mod tests {
         assert_eq!(name.compare(&Name::of("demo")), None);
         assert_eq!(name.hash(), Name::of("demo-a_b-changelog").hash());
         assert_ne!(name.hash(), Name::of("demo-a-b-changelog").hash());
+    }
+
+    #[test]
+    #[should_panic = "0 1 4294967295 100"]
+    fn numbers_are_written_without_leading_zeros() {
+        let message = Message::new().number(0).add(" ").number(1).add(" ").number(u32::MAX);
+        message.add(" ").number(100).panic();
     }
 
     #[test]

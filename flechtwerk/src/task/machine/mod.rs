@@ -126,6 +126,11 @@ impl Machine {
         self.live && self.ready.is_none() && self.phase != Phase::Ending && self.stopping == Stopping::No
     }
 
+    /// True while a closed batch can be handed over: none waits, and what is computed counts.
+    pub(crate) fn may_close(&self) -> bool {
+        self.live && self.ready.is_none() && self.phase != Phase::Ending
+    }
+
     /// True if a batch closed now would be sent at once.
     pub(crate) fn may_send(&self) -> bool {
         self.phase == Phase::Running && self.in_flight.is_none() && self.ready.is_none()

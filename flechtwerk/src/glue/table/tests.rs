@@ -1,0 +1,220 @@
+//! Tables, record by record.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+
+use super::{AnyTable, RawRecord, table};
+use crate::glue::{Env, Settled};
+use crate::invalid::{Answer, Invalid};
+use crate::prelude::*;
+use crate::shared::SharedPart;
+use crate::{Key, Value};
+
+#[topic("plain", key = Utf8, value = Utf8, crate = crate)]
+struct Plain;
+#[topic("nullable", key = Utf8, value = Nullable<Utf8>, crate = crate)]
+struct MayBeNull;
+#[topic("lengths", key = Utf8, value = Utf8, row = usize, enrich = length, empty_is_delete = true, crate = crate)]
+struct Lengths;
+
+/// The keys that [`length`] was called for.
+static ENRICHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn length(key: &Key<Lengths>, value: Value<Lengths>) -> Result<usize, std::fmt::Error> {
+    ENRICHED.lock().unwrap().push(format!("{key}={value}"));
+    match value.as_str() {
+        "error" => Err(std::fmt::Error),
+        "panic" => panic!("no length"),
+        text => Ok(text.len()),
+    }
+}
+
+fn record(offset: i64, key: &str, value: Option<&str>) -> RawRecord {
+    RawRecord {
+        input: 0,
+        partition: 3,
+        offset,
+        timestamp: 0,
+        key: Some(Bytes::copy_from_slice(key.as_bytes())),
+        value: value.map(|value| Bytes::copy_from_slice(value.as_bytes())),
+        headers: Default::default(),
+    }
+}
+
+fn now<T: crate::TableTopic>(table: &dyn AnyTable) -> Table<T> {
+    let mut env = Env::default();
+    env.put(table.version());
+    SharedPart::open(&env).unwrap()
+}
+
+#[test]
+fn null_deletes_and_empty_is_a_value() {
+    let mut table = table::<Plain>();
+    for (offset, (key, value)) in
+        [("a", Some("1")), ("b", Some("")), ("c", Some("3")), ("c", None), ("never", None)]
+            .into_iter()
+            .enumerate()
+    {
+        table.take(&record(offset as i64, key, value), "stage").unwrap();
+    }
+    table.publish().unwrap();
+    let now = now::<Plain>(&*table);
+    assert_eq!((now.len(), now.get("a").unwrap().as_str(), now.get("b").unwrap().as_str()), (2, "1", ""));
+    assert!(!now.contains_key("c"));
+}
+
+#[test]
+fn null_deletes_where_the_value_is_nullable_too() {
+    let mut table = table::<MayBeNull>();
+    table.take(&record(0, "a", Some("1")), "stage").unwrap();
+    table.take(&record(1, "b", Some("")), "stage").unwrap();
+    table.publish().unwrap();
+    table.take(&record(2, "a", None), "stage").unwrap();
+    table.publish().unwrap();
+    let now = now::<MayBeNull>(&*table);
+    assert_eq!(now.iter().collect::<Vec<_>>(), [(&"b".to_owned(), &Some(String::new()))]);
+}
+
+#[test]
+fn a_version_stays_as_it_was() {
+    let mut table = table::<Plain>();
+    table.take(&record(0, "a", Some("1")), "stage").unwrap();
+    table.publish().unwrap();
+    let before = now::<Plain>(&*table);
+    table.take(&record(1, "a", Some("2")), "stage").unwrap();
+    assert_eq!(now::<Plain>(&*table).get("a").unwrap(), "1");
+    table.publish().unwrap();
+    assert_eq!(before.get("a").unwrap(), "1");
+    assert_eq!(now::<Plain>(&*table).get("a").unwrap(), "2");
+}
+
+#[test]
+fn keys_and_bytes_are_those_of_the_rows_there_are() {
+    let mut table = table::<Plain>();
+    for (offset, (key, value)) in
+        [("aa", Some("1")), ("bb", Some("1234")), ("aa", Some("123")), ("cc", Some("1"))]
+            .into_iter()
+            .enumerate()
+    {
+        table.take(&record(offset as i64, key, value), "stage").unwrap();
+        table.publish().unwrap();
+    }
+    assert_eq!((table.keys(), table.bytes()), (3, 3 * 2 + 4 + 3 + 1));
+    table.take(&record(9, "bb", None), "stage").unwrap();
+    table.publish().unwrap();
+    assert_eq!((table.keys(), table.bytes()), (2, 2 * 2 + 3 + 1));
+}
+
+#[test]
+fn enrich_runs_once_for_each_record_that_survives() {
+    let mut table = table::<Lengths>();
+    let records = [
+        ("a", Some("one")),
+        ("a", Some("four")),
+        ("b", Some("gone")),
+        ("b", Some("")),
+        ("c", Some("error")),
+        ("c", Some("x")),
+        ("d", Some("gone")),
+        ("d", None),
+    ];
+    for (offset, (key, value)) in records.into_iter().enumerate() {
+        table.take(&record(offset as i64, key, value), "stage").unwrap();
+    }
+    table.publish().unwrap();
+    table.publish().unwrap();
+    let mut enriched = std::mem::take(&mut *ENRICHED.lock().unwrap());
+    enriched.retain(|call| !call.starts_with("bad"));
+    enriched.sort();
+    assert_eq!(enriched, ["a=four", "c=x"]);
+    let now = now::<Lengths>(&*table);
+    assert_eq!((now.len(), now.get("a"), now.get("c")), (2, Some(&4), Some(&1)));
+}
+
+#[test]
+fn what_enrich_refuses_is_told_with_its_place() {
+    for (value, expected) in
+        [("error", "an error occurred when formatting an argument"), ("panic", "no length")]
+    {
+        let mut table = table::<Lengths>();
+        table.take(&record(7, "bad", Some(value)), "stage").unwrap();
+        let refused = table.publish().unwrap_err();
+        assert_eq!((refused.partition, refused.offset), (3, 7));
+        assert_eq!(refused.trouble.1.to_string(), expected);
+    }
+}
+
+#[test]
+fn what_does_not_decode_is_refused_even_where_it_would_not_survive() {
+    let mut table = table::<Plain>();
+    let mut bad = record(0, "a", None);
+    bad.value = Some(Bytes::from_static(b"\xff"));
+    assert!(table.take(&bad, "stage").is_err());
+    bad.value = None;
+    bad.key = Some(Bytes::from_static(b"\xff"));
+    assert!(table.take(&bad, "stage").is_err());
+    bad.key = None;
+    assert!(table.take(&bad, "stage").is_err());
+}
+
+#[test]
+fn rows_of_bytes_do_not_keep_what_was_read_with_them() {
+    #[topic("bytes", key = Bytes, value = Bytes, crate = crate)]
+    struct Raw;
+
+    let chunk = Bytes::from(vec![7; 1000]);
+    let mut raw = record(0, "", None);
+    (raw.key, raw.value) = (Some(chunk.slice(..1)), Some(chunk.slice(1..2)));
+    let mut table = table::<Raw>();
+    table.take(&raw, "stage").unwrap();
+    table.publish().unwrap();
+    drop(raw);
+    assert!(chunk.is_unique(), "a row still refers to the buffer of its record");
+}
+
+fn decide(record: &Invalid<'_>) -> Answer {
+    assert_eq!((record.stage(), record.topic(), record.partition()), ("stage", "judged", 3));
+    match record.value_of::<Judged>() {
+        None => Answer::Skip,
+        Some(value) => match value.bytes().map(|bytes| bytes.as_ref()) {
+            Some(b"\xff0") => value.instead("mended".into()),
+            Some(b"\xff1") => Answer::DeadLetter,
+            Some(b"\xff2") => panic!("no answer"),
+            Some(b"\xff3") => Answer::Crash,
+            _ => Answer::Skip,
+        },
+    }
+}
+
+#[topic("judged", key = Utf8, value = Utf8, on_invalid = decide, crate = crate)]
+struct Judged;
+
+#[test]
+fn the_topic_may_decide_about_records_that_do_not_decode() {
+    let mut table = table::<Judged>();
+    let mut invalid = |key: &'static [u8], value: &'static [u8]| {
+        let mut raw = record(7, "", None);
+        (raw.key, raw.value) = (Some(Bytes::from_static(key)), Some(Bytes::from_static(value)));
+        let taken = table.take(&raw, "stage");
+        table.publish().unwrap();
+        (taken, now::<Judged>(&*table).get("a").cloned())
+    };
+    let one = || Some("one".to_owned());
+    assert!(matches!(invalid(b"a", b"one"), (Ok(None), row) if row == one()));
+    assert!(
+        matches!(invalid(b"a", b"\xff"), (Ok(Some(Settled::Skip)), row) if row == one()),
+        "the row stays"
+    );
+    assert!(matches!(invalid(b"\xff", b"x"), (Ok(Some(Settled::Skip)), row) if row == one()));
+    let (taken, row) = invalid(b"a", b"\xff0");
+    assert!(matches!((taken, row.as_deref()), (Ok(Some(Settled::Instead)), Some("mended"))));
+    for (value, expected) in [
+        (&b"\xff1"[..], "it answered `DeadLetter`, and a table is read outside of any transaction"),
+        (b"\xff2", "no answer"),
+        (b"\xff3", "not valid UTF-8"),
+    ] {
+        let error = invalid(b"a", value).0.unwrap_err().1.to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

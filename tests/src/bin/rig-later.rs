@@ -1,0 +1,3 @@
+//! A later version of the program `rig`.
+
+flechtwerk::main!(flechtwerk_tests::stages_upgrade::RIG_LATER);

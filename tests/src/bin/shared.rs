@@ -1,0 +1,3 @@
+//! The pipeline of the tests of tables and resources.
+
+flechtwerk::main!(flechtwerk_tests::stages_shared::SHARED);

@@ -1,0 +1,177 @@
+//! Resources: made once, in order, before anything is read; closed at the end, whatever happens; secrets stay secret.
+
+use flechtwerk_tests::{Case, STOP};
+
+const SHARED: &str = env!("CARGO_BIN_EXE_shared");
+/// May stand nowhere.
+const TOKEN: &str = "hunter2-token";
+
+fn case(stage: &str) -> Case {
+    let mut case = Case::new(SHARED, stage, 1, &["words", "joined", "items", "lengths"]);
+    case.rig = case
+        .rig
+        .env("FLECHTWERK_RESOURCES_CLOCK_TOKEN", TOKEN)
+        .env("FLECHTWERK_RESOURCES_CLOCK_LABEL", "ding");
+    case
+}
+
+fn failing(fails: &str) -> Case {
+    let mut case = case("ring");
+    case.rig = case.rig.env("FLECHTWERK_RESOURCES_CLOCK_FAILS", fails);
+    case
+}
+
+/// These lines stand in the log, in this order, once each.
+#[track_caller]
+fn assert_order(log: &str, lines: &[&str]) {
+    let places: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            assert_eq!(log.matches(line).count(), 1, "{line:?} in:\n{log}");
+            log.find(line)
+        })
+        .collect();
+    assert!(places.is_sorted(), "{lines:?} in this order in:\n{log}");
+}
+
+/// Nobody joined a group, and nothing was read.
+#[track_caller]
+fn assert_nothing_began(case: &Case, log: &str) {
+    assert_eq!(case.kafka.members(&case.application_id()), 0);
+    assert!(!log.contains("assigned") && !log.contains("reading"), "{log}");
+    assert_eq!(case.committed("words"), None);
+}
+
+#[test]
+fn made_in_order_before_the_stages_and_closed_in_the_reverse_one_after_them() {
+    let case = case("ring");
+    let mut instance = case.start();
+    let output = case.observe("joined");
+    case.write("words", &[("k", "ding dong")]);
+    assert_eq!(output.wait(1)[0].value.as_deref(), Some(&b"ding dong ding"[..]));
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+    let order = [
+        "made spring",
+        "made clock",
+        "made bell",
+        "task is running",
+        "stopping; once more",
+        "closed bell",
+        "closed clock",
+        "closed spring",
+    ];
+    assert_order(&instance.log(), &order);
+}
+
+#[test]
+fn a_function_that_fails_ends_the_start_with_its_chain_and_closes_what_was_made() {
+    let case = failing("make");
+    let mut instance = case.rig.start();
+    assert_eq!(instance.wait(STOP), 2, "{}", instance.log());
+    let log = instance.log();
+    assert!(log.contains("resource `clock` can't be made: the clock is not set: the key is lost"), "{log}");
+    assert_order(&log, &["made spring", "made clock", "closed spring"]);
+    assert!(!log.contains("made bell") && !log.contains("closed clock"), "{log}");
+    assert_nothing_began(&case, &log);
+}
+
+#[test]
+fn a_function_that_panics_ends_the_start_as_well() {
+    let case = failing("panic");
+    let mut instance = case.rig.start();
+    assert_eq!(instance.wait(STOP), 2, "{}", instance.log());
+    let log = instance.log();
+    assert!(log.contains("resource `clock` can't be made: its code panicked: the spring breaks"), "{log}");
+    assert_nothing_began(&case, &log);
+}
+
+/// A stage that fails is no reason to leave resources open.
+#[test]
+fn closed_after_a_failure_too() {
+    let case = case("ring");
+    let mut instance = case.start();
+    case.kafka.write(
+        case.topic("words"),
+        [flechtwerk_tests::kafka::Write { value: Some(vec![0xff]), ..Default::default() }],
+    );
+    assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
+    assert_order(&instance.log(), &["closed bell", "closed clock", "closed spring"]);
+}
+
+#[test]
+fn what_does_not_close_is_told_and_holds_nothing_up() {
+    for (fails, expected) in [
+        ("close", "was not closed: the clock is not set: it ticks on"),
+        ("close-panic", "was not closed: its code panicked: the spring breaks"),
+        ("close-hang", "has not closed within 5 s and is left"),
+    ] {
+        let case = failing(fails);
+        let mut instance = case.start();
+        assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+        assert_order(&instance.log(), &["closed bell", expected, "closed spring"]);
+    }
+}
+
+#[test]
+fn only_what_the_stages_need_is_made() {
+    let case = case("look_up");
+    let mut instance = case.start();
+    assert_eq!(instance.terminate(STOP), 0);
+    assert!(!instance.log().contains("made "), "{}", instance.log());
+}
+
+#[test]
+fn check_makes_none_and_tells_what_is_wrong_with_their_settings() {
+    let mut case = case("ring");
+    let (status, out, err) = case.rig.run(&["check"]);
+    assert_eq!((status, out.contains("all checks passed")), (0, true), "{out}{err}");
+    assert!(!out.contains("made ") && !err.contains("made "), "{out}{err}");
+    case.rig = case.rig.env("FLECHTWERK_RESOURCES_CLOCK_PIN", "hunter2-pin");
+    for subcommand in ["check", "run"] {
+        let (status, out, err) = case.rig.run(&[subcommand]);
+        assert_eq!(status, 2, "{out}{err}");
+        let expected = "`pin`: the secret is no u16 (it is not shown)";
+        assert!(err.contains(expected) && err.contains("[resources.clock]"), "{err}");
+        assert!(!err.contains("hunter2"), "{err}");
+    }
+}
+
+#[test]
+fn secrets_are_shown_nowhere() {
+    let case = case("ring").arg("--log", "trace");
+    let mut instance = case.start();
+    assert_eq!(instance.terminate(STOP), 0);
+    let log = instance.log();
+    assert!(log.contains("made clock ClockSettings { label: \"ding\", token: <secret>"), "{log}");
+    assert!(log.contains(&format!(" {}\n", TOKEN.len())), "the token has arrived:\n{log}");
+    assert!(!log.contains(TOKEN), "{log}");
+    for subcommand in [&["--help"][..], &["run", "--help"], &["check"]] {
+        let (status, out, err) = case.rig.run(subcommand);
+        assert_eq!(status, 0, "{err}");
+        assert!(!out.contains("hunter2") && !err.contains("hunter2"), "{subcommand:?}: {out}{err}");
+    }
+}
+
+/// The settings file holds everything but the secrets, which have files of their own.
+#[test]
+fn settings_come_from_the_file_and_secrets_from_their_own() {
+    let mut case = Case::new(SHARED, "ring", 1, &["words", "joined"]);
+    let (file, token) = (case.rig.dir().join("settings.toml"), case.rig.dir().join("token"));
+    std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    let path = token.display();
+    std::fs::write(&file, format!("[resources.clock]\nlabel = \"dong\"\ntoken = {{ file = \"{path}\" }}\n"))
+        .unwrap();
+    case = case.arg("--config", file.to_str().unwrap());
+    let instance = case.start();
+    let output = case.observe("joined");
+    case.write("words", &[("k", "ding")]);
+    assert_eq!(output.wait(1)[0].value.as_deref(), Some(&b"ding dong"[..]));
+    assert!(instance.log().contains(&format!(" {}\n", TOKEN.len())), "{}", instance.log());
+    drop(instance);
+
+    std::fs::write(&file, format!("[resources.clock]\nlabel = \"dong\"\ntoken = \"{TOKEN}\"\n")).unwrap();
+    let (status, _, err) = case.rig.run(&["run"]);
+    assert_eq!(status, 2, "{err}");
+    assert!(err.contains("`token`: a secret has no place in the settings file"), "{err}");
+    assert!(!err.contains(TOKEN), "{err}");
+}

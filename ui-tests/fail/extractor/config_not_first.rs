@@ -1,0 +1,18 @@
+//! The config behind the cursor.
+
+use flechtwerk::prelude::*;
+
+#[topic("sources", key = Utf8, value = Utf8)]
+pub struct Sources;
+#[topic("items", key = Utf8, value = Utf8)]
+pub struct Items;
+
+#[extractor(config = Sources, state = u64, poll_interval = "30s")]
+pub async fn poll(cursor: &mut State<u64>, source: &Record<Sources>) -> flechtwerk::Result<Next> {
+    let _ = (source, cursor);
+    Ok(Next::Idle)
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [poll]);
+
+fn main() {}

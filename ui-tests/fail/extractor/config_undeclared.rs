@@ -1,0 +1,18 @@
+//! A config parameter of which the attribute says nothing.
+
+use flechtwerk::prelude::*;
+
+#[topic("sources", key = Utf8, value = Utf8)]
+pub struct Sources;
+#[topic("items", key = Utf8, value = Utf8)]
+pub struct Items;
+
+#[extractor(state = u64, poll_interval = "30s")]
+pub async fn poll(source: &Record<Sources>, cursor: &mut State<u64>) -> flechtwerk::Result<Next> {
+    let _ = (source, cursor);
+    Ok(Next::Idle)
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [poll]);
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! A dead-letter topic of text.
+
+use flechtwerk::invalid;
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[topic("dead", key = Utf8, value = Utf8)]
+pub struct Dead;
+
+#[transformer(inputs = [Words], on_invalid = invalid::dead_letter, dead_letters = Dead)]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let _ = word;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

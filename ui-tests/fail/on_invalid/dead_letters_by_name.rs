@@ -1,0 +1,19 @@
+//! A dead-letter topic by its name in Kafka.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[topic("dead", key = Nullable<Bytes>, value = Nullable<Bytes>)]
+pub struct Dead;
+
+#[transformer(inputs = [Words], on_invalid = flechtwerk::invalid::dead_letter, dead_letters = "dead")]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let _ = word;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

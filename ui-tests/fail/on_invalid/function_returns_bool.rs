@@ -1,0 +1,21 @@
+//! A function that returns something else than an answer.
+
+use flechtwerk::invalid::Invalid;
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+fn decide(_: &Invalid<'_>) -> bool {
+    true
+}
+
+#[transformer(inputs = [Words], on_invalid = decide)]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let _ = word;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Two functions.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words], on_invalid = flechtwerk::invalid::skip, on_invalid = flechtwerk::invalid::crash)]
+pub async fn count(word: Record<Words>) -> flechtwerk::Result {
+    let _ = word;
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

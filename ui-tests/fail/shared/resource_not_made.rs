@@ -1,0 +1,18 @@
+//! A resource that no function makes.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+pub struct Http;
+
+#[transformer(inputs = [Words])]
+pub async fn count(word: Record<Words>, http: &Res<Http>) -> flechtwerk::Result {
+    let _ = (word, http);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A table of something that is no topic.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+pub struct Items;
+
+#[transformer(inputs = [Words])]
+pub async fn count(word: Record<Words>, items: &Table<Items>) -> flechtwerk::Result {
+    let _ = (word, items);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}
