@@ -1,11 +1,13 @@
 //! What a stage decides about records that don't decode, against a broker (S8.2, S8.3): it is part of the batch, whatever
 //! happens to that.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flechtwerk_tests::job::{program, read_all};
 use flechtwerk_tests::kafka::Write;
-use flechtwerk_tests::{Case, Observer, Probe, STOP, Seen, wait_for};
+use flechtwerk_tests::{Case, Instance, Observer, Probe, STOP, Seen, wait_for};
+use nix::sys::signal::Signal;
+use rand::Rng;
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
 
@@ -29,6 +31,14 @@ fn write(case: &Case, records: &[(Raw<'_>, Raw<'_>)]) {
 
 fn offsets(dead: &[Seen]) -> Vec<String> {
     dead.iter().map(|one| one.header("flechtwerk.invalid.offset").expect("the offset")).collect()
+}
+
+/// The same, sorted.
+fn numbers(dead: &[Seen]) -> Vec<usize> {
+    let mut numbers: Vec<usize> =
+        offsets(dead).iter().map(|offset| offset.parse().expect("a number")).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 #[test]
@@ -85,7 +95,8 @@ fn each_answer_is_carried_out_and_counted() {
     wait_for("the counts of a committed batch", || counted("dead_letter") == Some(4.0));
     assert_eq!((counted("skip"), counted("instead"), counted("crash")), (Some(1.0), Some(1.0), Some(0.0)));
     assert_eq!(instance.terminate(STOP), 0);
-    assert!(!instance.log().contains("instead\u{fffd}"), "{}", instance.log());
+    let line = format!("records did not decode, the first at {}/0 offset 1;", case.topic("words"));
+    assert!(instance.log().contains(&line), "{line:?} in\n{}", instance.log());
 }
 
 #[test]
@@ -98,43 +109,56 @@ fn skipped_records_are_committed_without_any_other() {
     assert!(read_all(&case.kafka, case.topic("dead-words")).is_empty());
 }
 
-/// Kills an instance while it sends a batch with a dead letter; false if the batch was done before.
-fn is_killed_in_mid_transaction() -> bool {
-    let case = judge().log_fetches().arg("--max-batch-bytes", "14MiB").arg("--commit-interval", "1ms");
-    let gate = case.gate("gate");
-    case.write("words", &[("gate", &gate.value())]);
-    let mut instance = case.rig.start();
-    gate.wait_arrived();
-    write(&case, &[(Some(b"a"), Some(b"\xff"))]);
-    let keys: Vec<String> = (0..10).map(|n| format!("key {n}")).collect();
-    case.write("words", &keys.iter().map(|key| (key.as_str(), "grow:900000")).collect::<Vec<_>>());
+/// Kills an instance while it has a transaction open with a dead letter in it.
+fn kill_in_mid_transaction(case: &Case, instance: &mut Instance) {
     let dead = case.topic("dead-words");
-    let uncommitted = Observer::start_with(&case.kafka, dead, "read_uncommitted");
-    instance.wait_fetched(case.topic("words"), 0, 11);
-    gate.open();
-    // Dead letters are sent with the outputs, and then 9 MB of state.
-    wait_for("a dead letter that is not committed", || uncommitted.count() >= 1);
-    instance.kill();
-    let stable = || case.kafka.watermarks(dead, 0, "read_committed").1;
-    // A commit that the broker has got takes a moment to be seen.
-    let until = Instant::now() + Duration::from_secs(2);
-    while Instant::now() < until {
-        if stable() > 0 {
-            return false;
+    let ends = || {
+        let stable = case.kafka.watermarks(dead, 0, "read_committed").1;
+        (stable, case.kafka.watermarks(dead, 0, "read_uncommitted").1)
+    };
+    let mut random = rand::rng();
+    wait_for("a dead letter that is not committed", || {
+        assert!(instance.try_wait().is_none(), "log:\n{}", instance.log());
+        std::thread::sleep(Duration::from_millis(random.random_range(1..20)));
+        instance.signal(Signal::SIGSTOP);
+        // What stands still is open; a commit that the broker has got is over in a moment.
+        let before = ends();
+        let is_open = before.0 < before.1 && {
+            std::thread::sleep(Duration::from_millis(300));
+            ends() == before
+        };
+        if !is_open {
+            instance.signal(Signal::SIGCONT);
         }
-    }
-    let mut instance = case.rig.start();
-    case.wait_committed("words", 12);
-    assert_eq!(instance.terminate(STOP), 0);
-    assert_eq!(offsets(&read_all(&case.kafka, dead)), ["1"], "one dead letter, seen with its offset");
-    assert!(uncommitted.wait(2).len() == 2, "the first one was there, and is aborted");
-    true
+        is_open
+    });
+    instance.kill();
 }
 
 #[test]
 fn a_kill_in_mid_transaction_leaves_no_dead_letter_and_no_second_one() {
-    // A kill may come too late; some come in time.
-    assert!((0..10).any(|_| is_killed_in_mid_transaction()), "no kill met an open transaction");
+    const RECORDS: usize = 6000;
+    let case = judge().arg("--max-poll-records", "10").arg("--commit-interval", "1ms");
+    let (dead, joined) = (case.topic("dead-words"), case.topic("joined"));
+    let keys: Vec<String> = (0..RECORDS).map(|n| format!("key {}", n % 7)).collect();
+    let value = |n: usize| Some(if n.is_multiple_of(3) { &b"\xff"[..] } else { b"x" });
+    write(
+        &case,
+        &keys.iter().enumerate().map(|(n, key)| (Some(key.as_bytes()), value(n))).collect::<Vec<_>>(),
+    );
+    for _ in 0..3 {
+        let mut instance = case.rig.start();
+        kill_in_mid_transaction(&case, &mut instance);
+    }
+    let mut instance = case.rig.start();
+    case.wait_committed("words", RECORDS as i64);
+    assert_eq!(instance.terminate(STOP), 0);
+
+    let seen = numbers(&read_all(&case.kafka, dead));
+    assert_eq!(seen, (0..RECORDS).step_by(3).collect::<Vec<_>>(), "each dead letter once");
+    assert_eq!(read_all(&case.kafka, joined).len(), RECORDS - seen.len());
+    // Those of the killed transactions lie there, and nobody sees them.
+    Observer::start_with(&case.kafka, dead, "read_uncommitted").wait(seen.len() + 3);
 }
 
 #[test]
@@ -170,11 +194,7 @@ fn rounds_that_are_computed_again_give_no_second_dead_letter() {
     let mut instance = case.rig.start();
     case.wait_committed("words", 100);
     assert_eq!(instance.terminate(STOP), 0);
-    let mut seen: Vec<usize> = offsets(&read_all(&case.kafka, case.topic("dead-words")))
-        .iter()
-        .map(|offset| offset.parse().expect("a number"))
-        .collect();
-    seen.sort_unstable();
+    let seen = numbers(&read_all(&case.kafka, case.topic("dead-words")));
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
 }
 
