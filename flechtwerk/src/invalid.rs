@@ -149,7 +149,7 @@ impl<'a> Invalid<'a> {
 /// Shows where it lies and which part it is, not what it holds.
 impl fmt::Debug for Invalid<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{} offset {} {:?}", self.topic(), self.partition(), self.offset(), self.part)
+        write!(f, "{}/{} offset {}: {}", self.topic(), self.partition(), self.offset(), self.part.name())
     }
 }
 

@@ -198,7 +198,8 @@ fn a_failed_upgrade_names_the_place_and_nothing_counts() {
     driver.send::<Payments>("bob".into(), 5);
     driver.send::<Payments>("ann".into(), 5);
     let message = driver.run_blocking().unwrap_err().to_string();
-    let place = "stage `add` failed at payments[0]@1: the stored state of version 1 can't be upgraded: ";
+    let place =
+        "stage `add` failed at payments/0 offset 1: the stored state of version 1 can't be upgraded: ";
     assert!(message.starts_with(place), "{message}");
     assert!(driver.read::<Totals>().is_empty());
     assert!(driver.state::<Total>("add", "bob").is_none());
