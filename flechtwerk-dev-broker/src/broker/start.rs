@@ -25,11 +25,7 @@ impl DevBroker {
         if !(1..=100).contains(&settings.nodes) {
             return Err(StartError::Nodes { count: settings.nodes });
         }
-        let new_cluster_id = base64(random_uuid());
-        let (mut storage, journal) = match &settings.data_dir {
-            None => (Storage::in_memory(new_cluster_id), Vec::new()),
-            Some(folder) => Storage::open(folder, StorageOptions { fsync: settings.fsync }, new_cluster_id)?,
-        };
+        let (mut storage, journal) = storage(&settings)?;
         let (listeners, nodes) = listen(&settings, &storage)?;
         storage.keep_ports(nodes.all().iter().map(|node| (node.id, node.port)).collect())?;
         let addresses: Vec<SocketAddr> =
@@ -44,6 +40,15 @@ impl DevBroker {
             .spawn(move || runtime.block_on(server::serve(serving, listeners)))
             .map_err(StartError::Thread)?;
         Ok(DevBroker { shared, addresses, thread: Some(thread) })
+    }
+}
+
+/// The data folder with its journal, or memory.
+fn storage(settings: &Settings) -> Result<(Storage, Vec<Bytes>), StartError> {
+    let new_cluster_id = base64(random_uuid());
+    match &settings.data_dir {
+        None => Ok((Storage::in_memory(new_cluster_id), Vec::new())),
+        Some(folder) => Ok(Storage::open(folder, StorageOptions { fsync: settings.fsync }, new_cluster_id)?),
     }
 }
 
@@ -117,12 +122,9 @@ fn restore(
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn for_fuzzing(builder: super::Builder) -> Result<State, StartError> {
     let node = Node { id: 1, host: "127.0.0.1".to_owned(), port: 1, up: true };
-    restore(
-        builder.into_settings(),
-        Nodes::new(vec![node]),
-        Storage::in_memory(base64(random_uuid())),
-        Vec::new(),
-    )
+    let settings = builder.into_settings();
+    let (storage, journal) = storage(&settings)?;
+    restore(settings, Nodes::new(vec![node]), storage, journal)
 }
 
 /// A random (version 4) uuid. The randomness is that of the hash tables: there is nothing to protect.

@@ -23,7 +23,9 @@ impl PartitionLog {
         let active = options.active_from.or(self.chunks.last_base_offset()).unwrap_or(0);
         let limit = active.min(self.last_stable_offset());
         let producers = self.state.producers.iter().len();
-        let settled = |at: &Settled| at.limit == limit && at.producers == producers && now < at.until;
+        let end = self.state.next_offset;
+        let settled =
+            |at: &Settled| (at.limit, at.end, at.producers) == (limit, end, producers) && now < at.until;
         if self.settled.as_ref().is_some_and(settled) {
             return Ok(CompactReport {
                 bytes_before: before,
@@ -57,7 +59,7 @@ impl PartitionLog {
             }
         }
         let mut report = CompactReport { bytes_before: before, bytes_after: left.size(), ..pass.report };
-        self.settled = (!pass.changed).then_some(Settled { limit, producers, until });
+        self.settled = (!pass.changed).then_some(Settled { limit, end, producers, until });
         if pass.changed {
             let mut state = self.state.clone();
             let open_end =
@@ -82,10 +84,11 @@ impl PartitionLog {
 }
 
 /// A compaction has changed nothing, and a new one up to the same offset wouldn't either before that time: periodic
-/// compaction of a log at rest costs nothing.
+/// compaction of a log at rest costs nothing. What a producer appends behind the limit lets its last batch before it go.
 #[derive(Debug)]
 pub(super) struct Settled {
     limit: i64,
+    end: i64,
     producers: usize,
     until: i64,
 }
