@@ -23,6 +23,9 @@ flechtwerk_cache() {
   printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/flechtwerk"
 }
 
+# Where make compiles to as well, so that nothing is compiled twice by who calls a script alone.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$(flechtwerk_cache)/target}
+
 # Progress goes to stderr, so that what a script prints for programs stays clean.
 say() { printf '%s\n' "$*" >&2; }
 
