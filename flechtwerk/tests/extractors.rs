@@ -194,7 +194,7 @@ fn an_error_takes_its_page_back_and_no_other() {
     driver.send::<Sources>("a".into(), source(668));
     let failed = driver.poll_blocking("poll").unwrap_err();
     let text = failed.to_string();
-    assert!(text.starts_with("stage `poll` failed at sources["), "{text}");
+    assert!(text.starts_with("stage `poll` failed at sources/"), "{text}");
     assert!(text.ends_with("the function returned an error: this source is broken"), "{text}");
     assert_eq!(values(&mut driver).len(), 666);
     assert_eq!(driver.state::<u64>("poll", "a"), Some(666));
