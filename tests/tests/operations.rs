@@ -46,12 +46,18 @@ fn metrics_are_those_of_the_docs() {
         "flechtwerk_incomplete_tasks_total",
         "flechtwerk_restore_remaining_offsets",
     ];
+    // This stage has neither tables nor configs; `tables.rs` and `extractors.rs` look at theirs.
+    let of_others = ["flechtwerk_table_", "flechtwerk_config", "flechtwerk_page", "flechtwerk_poll"];
     let documented: Vec<&str> =
         METRICS.lines().filter_map(|line| line.strip_prefix("| `flechtwerk_")).collect();
     assert!(documented.len() > 10, "the table of the docs");
     for line in documented {
         let name = format!("flechtwerk_{}", line.split('`').next().unwrap_or_default());
-        assert!(served(&name) || troubles.contains(&name.as_str()), "{name} is missing in:\n{text}");
+        let elsewhere = of_others.iter().any(|prefix| name.starts_with(prefix));
+        assert!(
+            elsewhere || served(&name) || troubles.contains(&name.as_str()),
+            "{name} is missing in:\n{text}"
+        );
     }
     for line in text.lines().filter(|line| line.starts_with("# TYPE flechtwerk_")) {
         let name = line.split(' ').nth(2).unwrap_or_default();
