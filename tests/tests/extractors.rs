@@ -104,13 +104,18 @@ fn without_a_config_topic_there_is_one_token() {
     assert_eq!(case.kafka.partitions(&case.changelog()), 1);
     let committed = case.kafka.committed(&case.application_id(), &case.changelog());
     assert_eq!(committed.keys().collect::<Vec<_>>(), [&0]);
-    // One of them is a spare.
-    let running = instances.iter().filter(|one| one.log().contains("token is running")).count();
-    assert_eq!(running, 1);
+    // One of them is a spare; the token may have moved before that was settled.
+    let holds = |one: &Instance| {
+        let log = one.log();
+        log.lines().rfind(|line| line.contains(" assigned ")).map(|line| line.ends_with("{0}"))
+    };
+    wait_for(
+        "one has the token and the other nothing",
+        || matches!([holds(&instances[0]), holds(&instances[1])], [Some(one), Some(other)] if one != other),
+    );
     for instance in &mut instances {
         assert_eq!(instance.terminate(STOP), 0, "log:\n{}", instance.log());
     }
-    assert_eq!(source.repeated(), 0);
 }
 
 #[test]
