@@ -52,7 +52,7 @@ macro_rules! off {
 #[diagnostic::on_unimplemented(
     message = "the codec `Cbor` needs the feature `cbor` of flechtwerk",
     label = "this codec is not compiled in",
-    note = "add the feature in Cargo.toml: `flechtwerk = { .., features = [\"cbor\"] }`"
+    note = "add `\"cbor\"` to the `features` of flechtwerk in Cargo.toml"
 )]
 pub trait NeedsFeatureCbor: Send + 'static {}
 
@@ -67,7 +67,7 @@ impl<T: NeedsFeatureCbor> super::Codec for Cbor<T> {
 #[diagnostic::on_unimplemented(
     message = "the codec `Avro` needs the feature `avro` of flechtwerk",
     label = "this codec is not compiled in",
-    note = "add the feature in Cargo.toml: `flechtwerk = { .., features = [\"avro\"] }`"
+    note = "add `\"avro\"` to the `features` of flechtwerk in Cargo.toml"
 )]
 pub trait NeedsFeatureAvro: Send + 'static {}
 
@@ -82,7 +82,7 @@ impl<T: NeedsFeatureAvro> super::Codec for Avro<T> {
 #[diagnostic::on_unimplemented(
     message = "the codec `Protobuf` needs the feature `protobuf` of flechtwerk",
     label = "this codec is not compiled in",
-    note = "add the feature in Cargo.toml: `flechtwerk = { .., features = [\"protobuf\"] }`"
+    note = "add `\"protobuf\"` to the `features` of flechtwerk in Cargo.toml"
 )]
 pub trait NeedsFeatureProtobuf: Send + 'static {}
 
