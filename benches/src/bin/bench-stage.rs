@@ -4,7 +4,8 @@
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 
-#[topic("words", key = Utf8, value = Utf8)]
+// Counting needs no values, so they stay the bytes that they are: the loop does not look at them either.
+#[topic("words", key = Utf8, value = Bytes)]
 pub struct Words;
 
 #[topic("counts", key = Utf8, value = Json<u64>)]
@@ -41,7 +42,7 @@ pub async fn fetch(
     cursor: &mut State<u64>,
     out: &mut Out<Counts>,
 ) -> flechtwerk::Result<Next> {
-    let pages: u64 = config.value.parse()?;
+    let pages: u64 = std::str::from_utf8(&config.value)?.parse()?;
     let page = cursor.unwrap_or(0);
     if page == pages {
         return Ok(Next::Idle);

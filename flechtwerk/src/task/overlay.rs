@@ -44,6 +44,10 @@ impl Layer {
     }
 
     fn place(&self, key: &[u8]) -> Option<usize> {
+        // The first round of a batch looks into an empty layer, and that may be all of the batch.
+        if self.changes.is_empty() {
+            return None;
+        }
         let hash = self.hasher.hash_one(key);
         self.index.find(hash, |place| self.changes[*place as usize].key == key).map(|place| *place as usize)
     }
