@@ -59,7 +59,9 @@ const _: () = {
                 ::flechtwerk::glue::inputs_complete("Record<Sources>", &inputs);
                 ::flechtwerk::glue::state_taken("Cursor", &slots);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
+                ::flechtwerk::glue::no_timers(&slots, 0usize);
                 ::flechtwerk::glue::parameter(&slots, 1usize);
+                ::flechtwerk::glue::no_timers(&slots, 1usize);
                 ::flechtwerk::glue::returns_next::<Result<Next>>()
             },
         >>::It;

@@ -33,6 +33,7 @@ const _: () = {
                 let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::state_taken("Cursor", &slots);
                 fw::glue::parameter(&slots, 0usize);
+                fw::glue::no_timers(&slots, 0usize);
                 fw::glue::returns_next::<fw::Result<Next>>()
             },
         >>::It;
