@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flechtwerk_tests::kafka::{Write, send};
-use flechtwerk_tests::{Instance, Kafka, Observer, Rig, Seen, wait_within};
+use flechtwerk_tests::{Instance, Kafka, Observer, Rig, Seen, wait_for, wait_within};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rdkafka::producer::Producer;
 
 const PARTITIONS: i32 = 4;
 const KEYS: u32 = 300;
-const KILLS: usize = 20;
+const KILLS: usize = 30;
 /// Records are written at this pace while kills go on.
-const PER_SECOND: u64 = 800;
+const PER_SECOND: u64 = 2_000;
 
 #[test]
-fn twenty_kills_lose_and_double_no_timer() {
+fn thirty_kills_lose_and_double_no_timer() {
     let seed: u64 =
         std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random);
     println!("SEED={seed}");
@@ -49,11 +49,16 @@ fn twenty_kills_lose_and_double_no_timer() {
     wait_within(Duration::from_secs(60), "the first timers", || observer.count() > 100);
     for kill in 0..KILLS {
         let victim = random.random_range(0..instances.len());
+        // An instance that has no partitions yet has nothing to lose.
+        wait_for("the victim works", || {
+            instances[victim].log().contains("task is running") || instances[victim].try_wait().is_some()
+        });
         let count = observer.count();
         wait_within(Duration::from_secs(60), "timers fire between the kills", || {
-            observer.count() > count + random.random_range(20..200)
+            observer.count() > count + 300
         });
-        println!("kill {kill} of instance {victim}");
+        std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
+        println!("kill {kill} of instance {victim}, after {} timers", observer.count());
         instances[victim].kill();
         instances[victim] = rigs[victim].start();
     }

@@ -25,6 +25,7 @@ use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
 
 mod firing;
+mod waking;
 
 /// Positions that moved without any record are committed after this long (S3.3).
 const IDLE_COMMIT: Duration = Duration::from_secs(60);
@@ -283,24 +284,6 @@ impl Task {
         self.worker.ask(Work::Quit { flush: clean });
     }
 
-    // ---- time
-
-    /// When to look again even if nothing happens.
-    fn wake_at(&self) -> Option<Instant> {
-        let may_close = self.running.is_none() && self.machine.may_compute();
-        let waits = may_close && !self.building.is_empty() && self.machine.may_send();
-        let due = self.commit_due().filter(|_| waits);
-        let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
-        let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
-        let timer = poll.and_then(|_| self.next_timer_at());
-        [self.wait_until, self.end_until, due, idle, poll, timer].into_iter().flatten().min()
-    }
-
-    /// When the next commit may start; `None`: at once, there was none before.
-    fn commit_due(&self) -> Option<Instant> {
-        self.last_commit.map(|last| last + self.context.limits.commit_interval)
-    }
-
     // ---- batches
 
     /// Everything that can be done now without waiting.
@@ -313,11 +296,15 @@ impl Task {
             self.step(Event::Lost);
         }
         loop {
+            // Behind a round of records, in the same batch.
+            if self.may_take() && self.fire_by_event_time() {
+                continue;
+            }
             self.close_if_due();
             if !self.may_take() {
                 break;
             }
-            if self.fire_due() {
+            if self.fire_by_wall_clock() {
                 continue;
             }
             match self.take() {

@@ -254,7 +254,8 @@ fn timers() {
         TOPIC   KEY   VALUE      TYPE
         alerts  Utf8  Json<u64>  demo::Alerts
         words   Utf8  Json<u64>  demo::Words
-    "#]].assert_eq(&topology.text());
+    "#]]
+    .assert_eq(&topology.text());
     expect![[r#"
         flowchart LR
             topic_alerts(["alerts"])
@@ -269,7 +270,8 @@ fn timers() {
             changelog_demo_2d_sessions_2d_changelog[("demo-sessions-changelog")]
             stage_sessions <-. "Count, timers" .-> changelog_demo_2d_sessions_2d_changelog
             stage_sessions --> topic_alerts
-    "#]].assert_eq(&topology.mermaid());
+    "#]]
+    .assert_eq(&topology.mermaid());
     let dot = topology.dot();
     for (stage, label) in [("remind", "timers"), ("sessions", "Count, timers")] {
         let line = format!(

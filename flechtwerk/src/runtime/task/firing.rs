@@ -29,60 +29,60 @@ impl Task {
         }
     }
 
-    /// Starts a round of timers that are due, or closes a batch that is in the way. True if it did something.
-    pub(super) fn fire_due(&mut self) -> bool {
-        match self.next_firing() {
-            Ok(Firing::Round(keys, due)) => {
-                self.start(Taken { records: Vec::new(), keys, due: Some(due) });
-                true
-            }
-            Ok(Firing::Close) => {
-                self.close();
-                true
-            }
-            Ok(Firing::Nothing) => false,
-            Err(error) => {
-                self.step(Event::StoreFailed { error: chain(&error) });
-                true
-            }
-        }
+    /// Starts a round of timers that are due by the stream time as it is now. True if it did something.
+    pub(super) fn fire_by_event_time(&mut self) -> bool {
+        let firing = self.due_by_event_time();
+        self.fire(firing)
     }
 
-    fn next_firing(&mut self) -> Result<Firing, StoreError> {
+    /// Starts a round of timers that are due by the wall clock, or closes a batch that is in the way. True if it did
+    /// something.
+    pub(super) fn fire_by_wall_clock(&mut self) -> bool {
+        let firing = self.due_by_wall_clock();
+        self.fire(firing)
+    }
+
+    fn fire(&mut self, firing: Result<Firing, StoreError>) -> bool {
+        match firing {
+            Ok(Firing::Nothing) => return false,
+            Ok(Firing::Round(keys, due)) => self.start(Taken { records: Vec::new(), keys, due: Some(due) }),
+            Ok(Firing::Close) => self.close(),
+            Err(error) => self.step(Event::StoreFailed { error: chain(&error) }),
+        }
+        true
+    }
+
+    fn due_by_event_time(&mut self) -> Result<Firing, StoreError> {
         let room = self.room();
         let Some(timing) = &mut self.timing else { return Ok(Firing::Nothing) };
-        let (overlay, store) = (&self.overlay, self.store.as_deref());
-        // Those that did not fit into the round in which they became due.
-        if let Some(time) = timing.stream_time {
-            let keys = timing.due(Clock::EventTime, time, room, overlay, store)?;
-            if !keys.is_empty() {
-                let wall_clock = timing.wall_clock.then(wall_clock);
-                return Ok(Firing::Round(keys, DueBy { event_time: Some(time), wall_clock }));
-            }
-        }
+        let Some(time) = timing.stream_time else { return Ok(Firing::Nothing) };
+        let keys = timing.due(Clock::EventTime, time, room, &self.overlay, self.store.as_deref())?;
+        let wall_clock = timing.wall_clock.then(wall_clock);
+        Ok(Firing::of(keys, DueBy { event_time: Some(time), wall_clock }))
+    }
+
+    fn due_by_wall_clock(&mut self) -> Result<Firing, StoreError> {
+        let room = self.room();
+        let Some(timing) = &mut self.timing else { return Ok(Firing::Nothing) };
         let now = wall_clock();
         let interval = self.context.limits.commit_interval;
-        let resting = timing.last.is_some_and(|last| last.elapsed() < interval);
-        if timing.wall_clock || !resting {
-            let keys = timing.due(Clock::WallClock, now, room, overlay, store)?;
+        if timing.wall_clock || timing.last.is_none_or(|last| last.elapsed() >= interval) {
+            let keys = timing.due(Clock::WallClock, now, room, &self.overlay, self.store.as_deref())?;
             if !keys.is_empty() {
                 if !timing.wall_clock && !self.building.is_empty() {
                     return Ok(Firing::Close);
                 }
-                if !timing.wall_clock {
-                    timing.last = Some(Instant::now());
-                }
                 timing.wall_clock = true;
-                return Ok(Firing::Round(
-                    keys,
-                    DueBy { event_time: timing.stream_time, wall_clock: Some(now) },
-                ));
+                timing.last = Some(Instant::now());
+                let event_time = timing.stream_time;
+                return Ok(Firing::of(keys, DueBy { event_time, wall_clock: Some(now) }));
             }
         }
-        if std::mem::take(&mut timing.wall_clock) && !self.building.is_empty() {
-            return Ok(Firing::Close);
+        // What was begun is a batch of its own.
+        match std::mem::take(&mut timing.wall_clock) && !self.building.is_empty() {
+            true => Ok(Firing::Close),
+            false => Ok(Firing::Nothing),
         }
-        Ok(Firing::Nothing)
     }
 
     /// When the next timer of the wall clock may be due.
@@ -135,4 +135,10 @@ enum Firing {
     Round(Vec<Bytes>, DueBy),
     /// The batch must be closed first.
     Close,
+}
+
+impl Firing {
+    fn of(keys: Vec<Bytes>, due: DueBy) -> Firing {
+        if keys.is_empty() { Firing::Nothing } else { Firing::Round(keys, due) }
+    }
 }
