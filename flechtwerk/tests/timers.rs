@@ -160,7 +160,7 @@ fn due_order_and_then_the_order_of_names() {
 }
 
 #[test]
-fn set_again_moves_and_cancel_takes_back() {
+fn setting_again_moves_and_cancelling_takes_back() {
     let mut driver = driver();
     for command in ["set x 20", "set y 20", "set x 90", "cancel y"] {
         send(&mut driver, "a", command, 0);
@@ -354,7 +354,7 @@ proptest! {
     /// Of each key: the same firings in the same order as a model that does one record after another, whatever is taken
     /// into one round.
     #[test]
-    fn agrees_with_a_model(steps in steps()) {
+    fn each_key_sees_what_a_model_says(steps in steps()) {
         let mut driver = driver();
         let mut waiting: Vec<(String, String, i64)> = vec![];
         let mut model = Model::default();
