@@ -13,6 +13,7 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod readme;
 pub mod source;
 pub mod stages_extract;
 pub mod stages_invalid;
