@@ -157,6 +157,7 @@ impl<T: Topic> SlotPart for Out<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl SlotPart for Timers {
     type Keeps = NoState;
     const PART: Part = Part::Timers;

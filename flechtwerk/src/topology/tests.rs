@@ -235,7 +235,8 @@ fn dead_letters_are_shown_apart() {
 
 #[test]
 fn timers() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let topology = Topology::new("demo", &choose("demo", &[&REMIND, &SESSIONS], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
