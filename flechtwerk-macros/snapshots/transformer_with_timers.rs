@@ -46,17 +46,28 @@ const _: () = {
                     >(),
                 ];
                 let slots: [&[::flechtwerk::glue::Part]; 1usize] = [
-                    ::flechtwerk::glue::slot::<Timers, ::flechtwerk::glue::NoState>(),
+                    ::flechtwerk::glue::slot::<
+                        Timers,
+                    >(
+                        &[
+                            <<Timers as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                        ],
+                    ),
                 ];
                 let shared: [&[::flechtwerk::glue::Share]; 1usize] = [
-                    ::flechtwerk::glue::shared::<Table<Names>>(),
+                    <<Table<
+                        Names,
+                    > as ::flechtwerk::glue::SharedParam>::Role as ::flechtwerk::glue::FitsByRef<
+                        Table<Names>,
+                    >>::SHARES,
                 ];
                 ::flechtwerk::glue::timers_taken("later::close", &slots);
                 ::flechtwerk::glue::inputs_complete("Record<Words>", &inputs);
                 ::flechtwerk::glue::key_not_null(inputs[0usize].info);
+                ::flechtwerk::glue::state_said(slots[0usize]);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
                 ::flechtwerk::glue::not_an_input(&inputs, shared[0usize]);
-                ::flechtwerk::glue::returns::<Result>()
+                <Result as ::flechtwerk::glue::Outcome>::PROOF
             },
         >>::It;
         impl ::flechtwerk::glue::Stage for __Stage {

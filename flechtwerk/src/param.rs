@@ -1,7 +1,7 @@
 //! What a stage's parameters after the input may be.
 
 use crate::glue::{
-    Closing, DeclaredAs, Due, Holds, NoState, Opening, Part, RawRecord, StateInfo, Trouble, Visit,
+    Agrees, Closing, Due, NoState, Opening, Part, RawRecord, StateInfo, StateParameter, Trouble, Visit,
 };
 use crate::out::Out;
 use crate::state::{State, StateValue};
@@ -113,7 +113,7 @@ pub trait SlotPart: Sized + Send + 'static {
 }
 
 impl<S: StateValue> SlotPart for State<S> {
-    type Keeps = Holds<S>;
+    type Keeps = StateParameter<S>;
     const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION, oldest: S::OLDEST });
 
     fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
@@ -253,7 +253,7 @@ macro_rules! tuples {
             }
         }
 
-        impl<D, $($part: DeclaredAs<D>),*> DeclaredAs<D> for ($($part,)*) {}
+        impl<S, $($part: Agrees<S>),*> Agrees<S> for ($($part,)*) {}
     )* };
 }
 

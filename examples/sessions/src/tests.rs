@@ -34,7 +34,7 @@ async fn each_click_moves_the_end() -> flechtwerk::Result {
 #[test]
 fn half_an_hour_ends_a_session() -> Result<(), flechtwerk::testing::Failed> {
     let mut driver = Driver::new(&SESSIONS).partitions(1);
-    let mut send = |driver: &mut Driver, minute: i64, visitor: &str| {
+    let send = |driver: &mut Driver, minute: i64, visitor: &str| {
         let click = OutRecord::<Clicks>::new(visitor.into(), Click { page: "/".into() });
         driver.send_record(click.timestamp(minute * MINUTE));
     };

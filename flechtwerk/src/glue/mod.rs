@@ -16,7 +16,8 @@ mod upgrade;
 
 pub use check::{
     Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
-    no_timers, not_an_input, parameter, places, resource, stages, state_taken, timers_heard, timers_taken,
+    no_timers, not_an_input, parameter, places, resource, stages, state_said, state_taken, timers_heard,
+    timers_taken,
 };
 pub use extractor::*;
 pub use firing::{Due, fired, timer};
