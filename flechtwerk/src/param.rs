@@ -213,6 +213,7 @@ impl<S: StateValue> Slot for State<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Slot for Timers {
     type Parts = Self;
 
