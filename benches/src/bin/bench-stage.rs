@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use flechtwerk::prelude::*;
+use flechtwerk_benches::timers as bench;
 use serde::{Deserialize, Serialize};
 
 // Counting needs no values, so they stay the bytes that they are: the loop does not look at them either.
@@ -54,5 +55,37 @@ pub async fn fetch(
     Ok(Next::Again)
 }
 
-flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing, fetch]);
+/// Counts and sends, or sets a timer that will do so: the first byte of the value says what.
+#[transformer(inputs = [Words], state = Count, on_timer = reminded)]
+pub async fn remind(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    timers: &mut Timers,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    match word.value.as_bytes().first() {
+        Some(&bench::SET) => timers.set("due", bench::DUE),
+        Some(&bench::COUNT) => {
+            let count = state.get_or_insert_default();
+            count.n += 1;
+            out.send(word.key, count.n);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn reminded(
+    timer: Timer<Utf8>,
+    state: &mut State<Count>,
+    _: &mut Timers,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    let count = state.get_or_insert_default();
+    count.n += 1;
+    out.send(timer.key, count.n);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing, fetch, remind]);
 flechtwerk::main!(BENCH);
