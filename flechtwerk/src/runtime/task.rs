@@ -16,6 +16,7 @@ use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running};
+use super::schemas;
 use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
 use crate::glue::{Env, Mark, Outputs, RawRecord};
@@ -88,6 +89,8 @@ struct Task {
     store: Option<Arc<dyn Store>>,
     reading: Option<Reading>,
     running: Option<Running>,
+    /// What runs is no round, but asks for what one needs; its records are held.
+    asking: bool,
     held: Held,
     /// Most records that the next round takes; shrinks where rounds grow too large.
     round_limit: usize,
@@ -130,6 +133,7 @@ impl Task {
             store: None,
             reading: None,
             running: None,
+            asking: false,
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
@@ -182,6 +186,10 @@ impl Task {
             self.end_until = Some(Instant::now() + limit);
         }
         self.stopping |= control == Control::Stop;
+        if self.stopping && self.asking {
+            // What it asks for is of no use any more, and may not be had for long.
+            self.stop_round();
+        }
         self.step(control.event());
     }
 
@@ -262,6 +270,7 @@ impl Task {
     }
 
     fn stop_round(&mut self) {
+        self.asking = false;
         if self.running.take().is_some() {
             self.context.watchdog.stop(self.partition);
         }
@@ -352,6 +361,12 @@ impl Task {
     }
 
     fn start(&mut self, records: Vec<RawRecord>) {
+        if let Some(asking) = schemas::first(&self.context, &records) {
+            self.held.put(records);
+            self.running = Some(asking);
+            self.asking = true;
+            return;
+        }
         let input_bytes: usize = records.iter().map(RawRecord::size).sum();
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
         let outputs = std::mem::take(&mut self.building.outputs);
@@ -375,8 +390,10 @@ impl Task {
 
     fn finished(&mut self, finished: Finished) {
         self.running = None;
+        self.asking = false;
         self.context.watchdog.stop(self.partition);
         match finished {
+            Finished::Asked => {}
             Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;

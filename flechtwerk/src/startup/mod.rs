@@ -3,6 +3,11 @@
 
 mod ask;
 mod create;
+#[cfg(feature = "schema-registry")]
+mod schemas;
+#[cfg(not(feature = "schema-registry"))]
+#[path = "no_schemas.rs"]
+mod schemas;
 mod stamps;
 mod structure;
 #[cfg(test)]
@@ -14,6 +19,7 @@ use std::sync::Arc;
 pub(crate) use crate::report::{Problem, Program};
 pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
+pub(crate) use schemas::{ReadySchemas, check_schemas};
 pub(crate) use structure::{Role, Seen, roles, structure};
 
 pub(crate) use crate::chosen::Chosen;
