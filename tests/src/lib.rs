@@ -13,7 +13,10 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod schema_registry;
 pub mod source;
+#[cfg(feature = "codecs")]
+pub mod stages_codecs;
 pub mod stages_extract;
 pub mod stages_invalid;
 pub mod stages_operations;
