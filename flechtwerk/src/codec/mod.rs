@@ -7,6 +7,7 @@ mod cbor;
 #[cfg(feature = "schema-registry")]
 pub(crate) mod confluent;
 #[cfg(all(test, any(feature = "avro", feature = "cbor", feature = "protobuf")))]
+#[allow(dead_code, reason = "each codec has use for some of it")]
 pub(crate) mod hostile;
 mod json;
 mod json_writer;

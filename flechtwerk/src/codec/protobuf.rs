@@ -45,6 +45,8 @@ fn unread<T>(text: &str) -> CodecError {
 #[cfg(feature = "schema-registry")]
 mod declared;
 #[cfg(feature = "schema-registry")]
+mod place;
+#[cfg(feature = "schema-registry")]
 mod registered;
 #[cfg(feature = "schema-registry")]
 pub use registered::ProtobufSchema;

@@ -349,5 +349,5 @@ fn broker_error(fault: &Fault) -> BrokerError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "avro", feature = "protobuf"))]
 mod tests;

@@ -1,12 +1,9 @@
-//! The bytes in front of a value: a zero, and the id of the schema as four bytes. For Protocol Buffers, the message's place
-//! in the schema follows.
+//! The bytes in front of a value: a zero, and the id of the schema as four bytes.
 
 /// The first byte of every such value.
 const MAGIC: u8 = 0;
 /// Bytes of the zero and the id.
 pub(crate) const LENGTH: usize = 5;
-/// How deep messages are declared within each other.
-const DEPTH: usize = 32;
 
 /// What stands in front of every value of a schema.
 pub(crate) fn front(id: u32, behind_id: &[u8]) -> Vec<u8> {
@@ -21,53 +18,6 @@ pub(crate) fn id(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// Writes a message's place: which of the file's messages, which of the messages declared in that one, and so on.
-pub(crate) fn place(indexes: &[usize]) -> Vec<u8> {
-    // The first message is what most files have, and gets by with one byte.
-    if indexes == [0] {
-        return vec![0];
-    }
-    let mut bytes = Vec::new();
-    for number in std::iter::once(indexes.len()).chain(indexes.iter().copied()) {
-        let mut rest = (number as u64) << 1;
-        while rest > 0x7f {
-            bytes.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        bytes.push(rest as u8);
-    }
-    bytes
-}
-
-/// Reads a message's place, and how many bytes it took.
-pub(crate) fn read_place(bytes: &[u8]) -> Option<(Vec<usize>, usize)> {
-    let (count, mut at) = number(bytes)?;
-    if count == 0 {
-        return Some((vec![0], at));
-    }
-    let mut indexes = Vec::new();
-    for _ in 0..Some(count).filter(|count| *count <= DEPTH)? {
-        let (index, size) = number(bytes.get(at..)?)?;
-        indexes.push(index);
-        at += size;
-    }
-    Some((indexes, at))
-}
-
-/// A variable-length number whose last bit is the sign, and the number of its bytes.
-fn number(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut number: u64 = 0;
-    // No file has so many messages that five bytes would not do.
-    for (n, byte) in bytes.iter().take(5).enumerate() {
-        number |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            let positive = number & 1 == 0;
-            return positive.then_some(((number >> 1) as usize, n + 1));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,26 +29,5 @@ mod tests {
         assert_eq!(id(&[0, 0, 0, 1]), None);
         assert_eq!(id(b"{\"a\":1}"), None);
         assert_eq!(id(&[]), None);
-    }
-
-    #[test]
-    fn places_read_back() {
-        assert_eq!(place(&[0]), [0]);
-        assert_eq!(place(&[1, 0]), [4, 2, 0]);
-        for indexes in [vec![0], vec![1], vec![0, 0], vec![2, 0, 300]] {
-            let bytes = place(&indexes);
-            assert_eq!(read_place(&bytes), Some((indexes, bytes.len())));
-            let cut = &bytes[..bytes.len() - 1];
-            assert_eq!(read_place(cut), None);
-        }
-        // Written in full where one byte would do.
-        assert_eq!(read_place(&[2, 0, 9]), Some((vec![0], 2)));
-    }
-
-    #[test]
-    fn places_are_not_believed() {
-        assert_eq!(read_place(&[0xfe, 0xff, 0xff, 0xff, 0x0f, 0]), None);
-        assert_eq!(read_place(&[0xff; 20]), None);
-        assert_eq!(read_place(&[1]), None, "a negative number");
     }
 }

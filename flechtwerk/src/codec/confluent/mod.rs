@@ -103,5 +103,5 @@ fn malformed<F: Registered>(what: String) -> CodecError {
     CodecError::Malformed { format: F::KIND, of: type_name::<F::Item>(), what }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "avro", feature = "protobuf"))]
 mod tests;

@@ -5,8 +5,8 @@ use std::any::type_name;
 use bytes::Bytes;
 
 use super::declared::{Declared, tokens};
-use super::{NAME, ProtobufItem};
-use crate::codec::confluent::{Registered, frame};
+use super::{NAME, ProtobufItem, place};
+use crate::codec::confluent::Registered;
 use crate::codec::schema::{OwnSchema, RegisteredSchema};
 use crate::codec::{Codec, Protobuf};
 use crate::error::{BoxError, CodecError};
@@ -53,12 +53,12 @@ impl<T: ProtobufItem + ProtobufSchema> Registered for Protobuf<T> {
     const KIND: &'static str = "PROTOBUF";
 
     fn own(_: RecordPart) -> Result<OwnSchema, BoxError> {
-        let place = place::<T>(T::PROTO)?;
-        Ok(OwnSchema { text: T::PROTO.to_owned(), behind_id: frame::place(&place) })
+        let place = place_of::<T>(T::PROTO)?;
+        Ok(OwnSchema { text: T::PROTO.to_owned(), behind_id: place::write(&place) })
     }
 
     fn plan(schema: &RegisteredSchema) -> Result<Vec<usize>, String> {
-        place::<T>(&schema.text)
+        place_of::<T>(&schema.text)
     }
 
     fn same(schema: &RegisteredSchema) -> bool {
@@ -75,7 +75,7 @@ impl<T: ProtobufItem + ProtobufSchema> Registered for Protobuf<T> {
     fn read(plan: &Vec<usize>, bytes: Bytes) -> Result<T, BoxError> {
         let malformed =
             |what: &str| CodecError::Malformed { format: NAME, of: type_name::<T>(), what: what.to_owned() };
-        let Some((place, size)) = frame::read_place(&bytes) else {
+        let Some((place, size)) = place::read(&bytes) else {
             return Err(malformed("the place of the message in its schema can't be read").into());
         };
         if place != *plan {
@@ -85,7 +85,7 @@ impl<T: ProtobufItem + ProtobufSchema> Registered for Protobuf<T> {
     }
 }
 
-fn place<T: ProtobufSchema>(file: &str) -> Result<Vec<usize>, String> {
+fn place_of<T: ProtobufSchema>(file: &str) -> Result<Vec<usize>, String> {
     let declared = Declared::of(file).ok_or("the braces of the .proto file don't match")?;
     declared.place(T::MESSAGE).ok_or_else(|| {
         let first = declared.name(&[0]);
