@@ -20,6 +20,7 @@ pages! {
     topics_and_codecs = "src/topics-and-codecs.md",
     schema_registries = "src/schema-registries.md",
     state = "src/state.md",
+    timers = "src/timers.md",
     extractors = "src/extractors.md",
     tables = "src/tables.md",
     resources = "src/resources.md",

@@ -13,6 +13,7 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod readme;
 pub mod schema_registry;
 pub mod source;
 #[cfg(feature = "codecs")]
@@ -22,6 +23,7 @@ pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_shared;
 pub mod stages_state;
+pub mod stages_timers;
 pub mod stages_upgrade;
 pub mod wait;
 

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate as flechtwerk;
-use crate::chosen::infos;
+use crate::chosen::{choose, infos};
 use crate::codec::ProtobufSchema;
+use crate::naming::Mapping;
 use crate::prelude::*;
 use crate::registry::tests::stand_in::{Conduct, StandIn};
 use crate::settings::{Access, Secret};
@@ -42,7 +43,7 @@ pub(crate) async fn watch(payment: Record<Payments>, out: &mut Out<Alerts>) -> f
 flechtwerk::pipeline!(pub(crate) WATCH = "bank": [watch]);
 
 fn stages() -> Vec<Chosen> {
-    super::super::choose("bank", &infos(WATCH.stages), &Settings::default()).unwrap()
+    choose("bank", &infos(WATCH.stages), &[], Mapping::of("", &BTreeMap::new())).unwrap()
 }
 
 fn settings(url: &str) -> Settings {
