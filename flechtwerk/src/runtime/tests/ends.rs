@@ -49,7 +49,7 @@ impl AnyStage for FailsLater {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             self.world.with(|inside| inside.failed = true);
-            Err(Failure { record: 0, kind: FailureKind::User, error: "on purpose".into() })
+            Err(Failure { record: 0, timer: None, kind: FailureKind::User, error: "on purpose".into() })
         })
     }
 }
