@@ -9,11 +9,11 @@ use bytes::Bytes;
 
 /// One record of a changelog, or one change of a store: the same bytes in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangelogRecord {
+pub struct ChangelogRecord {
     /// Kind byte and key.
-    pub(crate) key: Bytes,
+    pub key: Bytes,
     /// `None` is a delete.
-    pub(crate) value: Option<Bytes>,
+    pub value: Option<Bytes>,
 }
 
 /// What an entry of a changelog is about: the first byte of its key.

@@ -49,7 +49,12 @@
 //! - `rocksdb` (default): keeps state on disk.
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 
+#[macro_use]
+mod flaws;
+
 pub mod codec;
+#[cfg(feature = "runtime")]
+mod duration;
 mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
@@ -79,23 +84,32 @@ mod kafka;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a topology has no transactional ids"))]
 mod naming;
 mod nearest;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "nobody looks at a simulation"))]
 mod observe;
 #[cfg(not(feature = "kafka"))]
 mod offline;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 mod port;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a mend's commands need a cluster"))]
 mod report;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a simulation runs only a part of it"))]
 mod runtime;
 #[cfg(feature = "kafka")]
 mod settings;
 #[cfg(feature = "kafka")]
 mod startup;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
 mod store;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 mod task;
 mod text_table;
 mod topology;

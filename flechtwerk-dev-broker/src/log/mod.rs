@@ -18,6 +18,8 @@ mod state;
 mod transactions;
 mod types;
 mod validate;
+#[cfg(feature = "simulation")]
+mod write;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -34,3 +36,5 @@ pub use types::{
 pub use crate::storage::StorageError;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use {compression::compress, records::write_record};
+#[cfg(feature = "simulation")]
+pub use write::write_batch;

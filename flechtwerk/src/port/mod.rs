@@ -4,5 +4,5 @@
 mod broker;
 mod store;
 
-pub(crate) use broker::*;
-pub(crate) use store::*;
+pub use broker::*;
+pub use store::*;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use super::host;
 use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
 use crate::port::{Store, StoreError, TopicPartition};
@@ -139,6 +140,12 @@ impl Parker {
     }
 
     pub(super) fn wait(&self, limit: Duration) {
+        let mut ready = || {
+            std::mem::take(&mut *self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        };
+        if host::waits(limit, &mut ready) {
+            return;
+        }
         let woken = self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok((mut woken, _)) = self.0.1.wait_timeout_while(woken, limit, |woken| !*woken) {
             *woken = false;

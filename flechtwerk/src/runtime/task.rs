@@ -13,6 +13,7 @@ use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
 use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
+use super::host;
 use super::messages;
 use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running};
@@ -70,7 +71,7 @@ pub(super) async fn run(
             finished = rounds::next(&mut task.running) => task.finished(finished),
             () = notify.notified(), if may_take => {}
             () = async { match wake_at {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
+                Some(at) => host::sleep_until(at).await,
                 None => pending().await,
             }} => {}
         }
@@ -179,7 +180,7 @@ impl Task {
 
     fn control(&mut self, control: Control) {
         if let (Some(limit), None) = (control.limit(&self.context), self.end_until) {
-            self.end_until = Some(Instant::now() + limit);
+            self.end_until = Some(host::now() + limit);
         }
         self.stopping |= control == Control::Stop;
         self.step(control.event());
@@ -195,7 +196,7 @@ impl Task {
             tracing::debug!(stage = self.context.info.name, partition = self.partition, ?command, "next");
             match command {
                 Command::Wait => {
-                    self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)
+                    self.wait_until = Some(host::now() + self.context.limits.heartbeat_interval)
                 }
                 Command::Fence => self.worker.ask(Work::Fence),
                 Command::DropProducer => self.worker.ask(Work::DropProducer),
@@ -210,7 +211,7 @@ impl Task {
                 Command::Run { positions } => self.begin(positions),
                 Command::Discard { keep } => self.discard(keep),
                 Command::Send { id, stamp, positions, paced } => {
-                    self.last_commit = Some(Instant::now());
+                    self.last_commit = Some(host::now());
                     let batch = self.batch(id);
                     self.overlay.committing(batch.layer.clone());
                     self.worker.ask(Work::Send { batch, stamp, positions, paced });
@@ -282,7 +283,7 @@ impl Task {
         let waits = may_close && self.building.records > 0 && self.machine.may_send();
         let due = self.commit_due().filter(|_| waits);
         let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
-        let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
+        let poll = self.may_take().then(|| host::now() + FALLBACK_POLL);
         [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
     }
 
@@ -295,7 +296,7 @@ impl Task {
 
     /// Everything that can be done now without waiting.
     fn work(&mut self) {
-        let now = Instant::now();
+        let now = host::now();
         if self.wait_until.take_if(|until| *until <= now).is_some() {
             self.step(Event::Waited);
         }
@@ -414,7 +415,7 @@ impl Task {
             reading.reach_ends(&self.held);
         }
         if self.building.records == 0 && self.has_moved() {
-            self.moved.get_or_insert_with(Instant::now);
+            self.moved.get_or_insert_with(host::now);
         }
     }
 
@@ -432,7 +433,7 @@ impl Task {
         if self.running.is_some() || !self.machine.may_compute() {
             return;
         }
-        let now = Instant::now();
+        let now = host::now();
         let may_commit = self.commit_due().is_none_or(|due| due <= now);
         let due = self.building.records > 0 && self.machine.may_send() && may_commit;
         let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use super::host;
 use crate::format::ChangelogRecord;
 use crate::glue::{OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
-use crate::settings::duration_text;
+use crate::duration::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
@@ -44,9 +45,9 @@ pub(super) fn send(
     };
     let end_txn_sent = producer.unanswered().sent_end_txn > before.sent_end_txn;
     // The checks of the start have seen every topic, so one that a broker does not know may be known to it in a moment.
-    let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(Instant::now));
+    let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(host::now));
     match error.kind {
-        ErrorKind::Hopeless if since.is_some_and(|since| since.elapsed() < context.limits.broker_timeout) => {
+        ErrorKind::Hopeless if since.is_some_and(|since| host::since(since) < context.limits.broker_timeout) => {
             Ok(abort(producer, &error, before, end_txn_sent))
         }
         ErrorKind::Hopeless => {
@@ -85,7 +86,7 @@ fn attempt(
         .zip(transaction.positions)
         .map(|(at, offset)| OffsetCommit { at, offset: *offset, metadata: metadata.clone() })
         .collect();
-    let until = Instant::now() + context.limits.broker_timeout;
+    let until = host::now() + context.limits.broker_timeout;
     // The offsets go first. While the coordinator still ends the previous transaction it refuses both requests that
     // begin the next one; the client repeats this one after a millisecond, that of a produce only after twenty. And
     // a group that has moved on is noticed before anything is produced.
@@ -113,11 +114,11 @@ fn repeat(
     loop {
         match call() {
             Err(error) if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Retriable) => {
-                if cancel.is_cancelled() || Instant::now() >= until {
+                if cancel.is_cancelled() || host::now() >= until {
                     return Err(error);
                 }
                 if error.kind == ErrorKind::Retriable {
-                    std::thread::sleep(Duration::from_millis(5));
+                    host::sleep(Duration::from_millis(5));
                 }
             }
             result => return result,

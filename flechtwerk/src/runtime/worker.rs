@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
+use super::host;
 use super::messages;
 use super::patience::Patience;
 use super::restore::{Unrestored, restore};
@@ -79,7 +80,7 @@ impl Worker {
             unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
-        std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
+        host::thread(name, move || thread.run(&queue))?;
         Ok(Worker { work, cancel })
     }
 
@@ -107,7 +108,7 @@ impl Thread {
     fn run(mut self, queue: &Receiver<Work>) {
         let mut quit = false;
         while !quit {
-            let work = match queue.recv_timeout(SERVE_INTERVAL) {
+            let work = match host::receive(queue, SERVE_INTERVAL) {
                 Ok(work) => work,
                 Err(RecvTimeoutError::Timeout) => {
                     self.serve();
@@ -184,9 +185,9 @@ impl Thread {
         let context = self.context.clone();
         let transactional_id = context.names.transactional_id(self.partition);
         let warm_up = &context.names.leases[0];
-        let until = Instant::now() + context.limits.broker_timeout;
+        let until = host::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
-        let mut quiet_until = Instant::now() + FENCE_QUIET;
+        let mut quiet_until = host::now() + FENCE_QUIET;
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(());
@@ -199,20 +200,20 @@ impl Thread {
                 Ok(producer) => {
                     self.producer = Some(producer);
                     names::fences(context.info.name, self.partition).increment(1);
-                    self.report(Event::Fenced { owner: format!("{:016x}", rand::random::<u64>()) });
+                    self.report(Event::Fenced { owner: format!("{:016x}", host::random()) });
                     return Ok(());
                 }
                 Err(error) => match error.kind {
                     ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Abortable | ErrorKind::Fatal
-                        if Instant::now() < until =>
+                        if host::now() < until =>
                     {
                         tracing::debug!(
                             stage = context.info.name,
                             partition = self.partition,
                             "fencing again: {error}"
                         );
-                        if Instant::now() >= quiet_until {
-                            quiet_until = Instant::now() + FENCE_QUIET;
+                        if host::now() >= quiet_until {
+                            quiet_until = host::now() + FENCE_QUIET;
                             tracing::warn!(
                                 stage = context.info.name,
                                 partition = self.partition,
@@ -220,7 +221,7 @@ impl Thread {
                             );
                         }
                         limit = (limit * 2).min(Duration::from_secs(5));
-                        std::thread::sleep(Duration::from_millis(10));
+                        host::sleep(Duration::from_millis(10));
                     }
                     ErrorKind::Fenced => {
                         self.report(Event::FenceLost { error: error.to_string() });
@@ -251,7 +252,7 @@ impl Thread {
     fn read_changelog_end(&mut self) -> Result<(), Failure> {
         let context = self.context.clone();
         let (Some(at), Some(reader)) = (self.changelog(), &context.changelogs) else { return Ok(()) };
-        let mut said = Instant::now();
+        let mut said = host::now();
         let mut waiting = false;
         loop {
             let answer = context.retry(&format!("read the end of changelog {at}"), &self.cancel, || {
@@ -264,9 +265,9 @@ impl Thread {
                 self.report(Event::ChangelogEnd(marks.high));
                 return Ok(());
             }
-            if !waiting || said.elapsed() > Duration::from_secs(10) {
+            if !waiting || host::since(said) > Duration::from_secs(10) {
                 waiting = true;
-                said = Instant::now();
+                said = host::now();
                 names::changelog_blocked(context.info.name, self.partition).set(1.0);
                 tracing::warn!(
                     stage = context.info.name,
@@ -283,7 +284,7 @@ impl Thread {
             if self.cancel.is_cancelled() {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            host::sleep(Duration::from_millis(20));
         }
     }
 
@@ -387,7 +388,7 @@ impl Thread {
     ) -> Result<(), Failure> {
         let (stage, partition) = (self.context.info.name, self.partition);
         if paced {
-            std::thread::sleep(REDO_PAUSE);
+            host::sleep(REDO_PAUSE);
         }
         let Some(producer) = &mut self.producer else {
             let outcome = Outcome::Dead { fenced: false, error: "the producer is gone".into() };
@@ -402,10 +403,10 @@ impl Thread {
             stamp,
             page: batch.page.as_deref(),
         };
-        let began = Instant::now();
+        let began = host::now();
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
-        let took = began.elapsed();
+        let took = host::since(began);
         self.patience.check_duration(&self.context, &outcome, took, batch)?;
         self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {

@@ -25,7 +25,8 @@ pub(crate) use keys::flag_names;
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
 pub(crate) use load::read;
-pub(crate) use values::{Secret, bytes_text, duration_text};
+pub(crate) use crate::duration::duration_text;
+pub(crate) use values::{Secret, bytes_text};
 
 /// Everything that can be set, with its default.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,29 +3,29 @@
 use super::Stamp;
 
 /// Names a batch of one task; grows by one with each.
-pub(crate) type BatchId = u64;
+pub type BatchId = u64;
 
 /// What the group has committed for one input of the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommittedInput {
+pub struct CommittedInput {
     /// `None` where nothing is committed.
-    pub(crate) offset: Option<i64>,
+    pub offset: Option<i64>,
     /// The metadata beside it, a stamp where one of us wrote it.
-    pub(crate) metadata: String,
+    pub metadata: String,
 }
 
 /// First and next offset of an input partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InputRange {
-    pub(crate) low: i64,
+pub struct InputRange {
+    pub low: i64,
     /// Where a read_committed reader ends.
-    pub(crate) stable: i64,
-    pub(crate) high: i64,
+    pub stable: i64,
+    pub high: i64,
 }
 
 /// Why a transaction was aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Abort {
+pub enum Abort {
     /// The group moved on: no failure of the batch (S5.2).
     Generation,
     /// Anything else that an abort remedies.
@@ -34,7 +34,7 @@ pub(crate) enum Abort {
 
 /// How sending a batch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Committed. With `suspect`, a request was sent and never answered: the producer must not be used again.
     Committed { suspect: bool },
     /// Not committed, and aborted: the producer may go on unless it is `suspect`.
@@ -47,7 +47,7 @@ pub(crate) enum Outcome {
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// A new assignment, with or without this task.
     Assigned { mine: bool },
     /// A rebalance has begun; the task stays ours until the next assignment.
@@ -88,7 +88,7 @@ pub(crate) enum Event {
 
 /// Something an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Warning {
+pub enum Warning {
     /// These inputs are new to the stage and start where `start` says.
     NewInputs(Vec<usize>),
     /// The store is wiped and restored.
@@ -101,7 +101,7 @@ pub(crate) enum Warning {
 
 /// What stops the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// A committed offset lies outside its partition.
     OutOfRange { input: usize, offset: i64, range: InputRange },
     /// State without any committed offset.
@@ -116,7 +116,7 @@ pub(crate) enum Stop {
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub enum Command {
     /// Answer with `Waited` after one heartbeat interval.
     Wait,
     /// Drop the producer, if there is one, and fence with a fresh one.
