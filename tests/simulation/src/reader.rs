@@ -58,7 +58,8 @@ impl World {
     /// A fetch arrives at its node.
     pub(crate) fn fetch_arrives(&mut self, slot: usize, queue: usize) {
         let one = &self.queues[queue];
-        if one.closed {
+        // Reading changes nothing: one that was given up is as if it had never come.
+        if one.closed || !matches!(self.slots[slot].state, State::Pending) {
             return;
         }
         match self.broker.fetch(one.log, one.next, one.seen_end, one.isolation, self.now) {
