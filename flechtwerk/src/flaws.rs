@@ -51,6 +51,11 @@ mod switched {
                     }
                 }
 
+                /// True if it is a defence, which others switch off.
+                pub fn is_defence(self) -> bool {
+                    matches!(self, Flaw::UnstablePositions | Flaw::NoGeneration | Flaw::NoWaitForStable)
+                }
+
                 /// Defences that would keep the rule as well, and are switched off with it.
                 pub fn defences(self) -> &'static [Flaw] {
                     match self {
@@ -91,7 +96,7 @@ mod switched {
         /// The committed position is one too short.
         PositionTooShort;
         /// A task goes on though its session is lost and its partition is another's.
-        TaskKeptWhenLost;
+        TaskKeptWhenLost masked by NoFence, NoGeneration;
         /// A store is used as it is, whatever its stamp says.
         StaleStore;
         /// All owners write one name into their stamps.

@@ -41,6 +41,8 @@ pub use host::{Host, install};
 pub(crate) use supervisor::run;
 #[cfg(feature = "simulation")]
 pub(crate) use supervisor::run_simulated;
-pub(crate) use supervisor::{Plan, StagePlan, Stopper};
+#[cfg(feature = "kafka")]
+pub(crate) use supervisor::Stopper;
+pub(crate) use supervisor::{Plan, StagePlan};
 #[cfg(feature = "kafka")]
 pub(crate) use tables::TablePlan;

@@ -76,6 +76,9 @@ pub(super) fn restore(
             // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
             // nothing.
             position = position.max(taken.end.unwrap_or(0).min(end));
+            if taken.end.is_some() && flawed!(RestoreStopsEarly) {
+                position = end;
+            }
             if taken.records > 0 {
                 store.restore(&changes).map_err(Unrestored::Store)?;
             }

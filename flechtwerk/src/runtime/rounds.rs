@@ -118,3 +118,10 @@ fn look_up(grouped: &mut Grouped, overlay: &Overlay, store: Option<&dyn Store>) 
     }
     Ok(())
 }
+
+/// What the store alone has under this key.
+pub(super) fn stored(store: &dyn Store, key: &[u8]) -> Option<Bytes> {
+    let mut found = Vec::with_capacity(1);
+    store.get_many(&[key], &mut found).ok()?;
+    found.pop().flatten()
+}

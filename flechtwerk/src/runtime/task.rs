@@ -251,7 +251,9 @@ impl Task {
         self.stop_round();
         self.reading = None;
         self.held = Held::default();
-        self.overlay.discard();
+        if !flawed!(StateKeptAfterAbort) {
+            self.overlay.discard();
+        }
         let building = std::mem::take(&mut self.building);
         let mut discarded =
             self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
@@ -385,7 +387,11 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    self.overlay.change(key, bucket.state, bucket.change);
+                    let before = match &self.store {
+                        Some(store) if flawed!(UnchangedByStore) => rounds::stored(&**store, &key),
+                        _ => bucket.state,
+                    };
+                    self.overlay.change(key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
@@ -444,7 +450,13 @@ impl Task {
 
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
-        let positions = reading.positions.clone();
+        let mut positions = reading.positions.clone();
+        if flawed!(PositionTooFar) {
+            positions[0] += 1;
+        }
+        if flawed!(PositionTooShort) && self.building.records > 0 {
+            positions[0] -= 1;
+        }
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.overlay.close();

@@ -95,7 +95,15 @@ fn attempt(
     if let Some(changelog) = &context.changelog
         && !transaction.changes.is_empty()
     {
-        producer.produce_changelog(&changelog.topic, transaction.partition, transaction.changes)?;
+        let kept: Vec<ChangelogRecord>;
+        let changes = match flawed!(TombstoneDropped) {
+            false => transaction.changes,
+            true => {
+                kept = transaction.changes.iter().filter(|change| change.value.is_some()).cloned().collect();
+                &kept
+            }
+        };
+        producer.produce_changelog(&changelog.topic, transaction.partition, changes)?;
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {
@@ -155,6 +163,9 @@ fn abort(
 
 /// True if a request was sent since `before` and never answered (S3.7).
 fn is_suspect(before: Unanswered, after: Unanswered, aborted: bool) -> bool {
+    if flawed!(SuspectGoesOn) {
+        return false;
+    }
     let transactional = after.lost_txn > before.lost_txn || after.open_txn > 0;
     let produce = after.lost_produce > before.lost_produce || after.open_produce > 0;
     transactional || (aborted && produce)

@@ -16,7 +16,7 @@ use super::patience::Patience;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
-use crate::port::{ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
+use crate::port::{Committed, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
 use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 
 /// How often an idle producer's logs and events are served.
@@ -77,6 +77,7 @@ impl Worker {
             producer: None,
             store: None,
             patience: Patience::default(),
+            early: None,
             unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
@@ -90,6 +91,12 @@ impl Worker {
     }
 }
 
+/// What the group has committed, as the state machine is told.
+fn positions(committed: Vec<Committed>) -> Vec<CommittedInput> {
+    let input = |one: Committed| CommittedInput { offset: one.offset, metadata: one.metadata };
+    committed.into_iter().map(input).collect()
+}
+
 struct Thread {
     context: Arc<StageContext>,
     partition: i32,
@@ -100,6 +107,8 @@ struct Thread {
     store: Option<Arc<dyn Store>>,
     /// How often in a row transactions took too long.
     patience: Patience,
+    /// What was committed before the fence; kept only by a flaw.
+    early: Option<Vec<CommittedInput>>,
     /// Since when every transaction has met a topic that a broker does not know.
     unknown: Option<Instant>,
 }
@@ -183,7 +192,13 @@ impl Thread {
     fn fence(&mut self) -> Result<(), Failure> {
         self.producer = None;
         let context = self.context.clone();
-        let transactional_id = context.names.transactional_id(self.partition);
+        if flawed!(PositionsBeforeFence) {
+            self.early = context.group.committed(&self.inputs, ASK_LIMIT).ok().map(positions);
+        }
+        let mut transactional_id = context.names.transactional_id(self.partition);
+        if flawed!(RandomTransactionalId) {
+            transactional_id += &format!("-{}", host::random());
+        }
         let warm_up = &context.names.leases[0];
         let until = host::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
@@ -200,7 +215,8 @@ impl Thread {
                 Ok(producer) => {
                     self.producer = Some(producer);
                     names::fences(context.info.name, self.partition).increment(1);
-                    self.report(Event::Fenced { owner: format!("{:016x}", host::random()) });
+                    let name = if flawed!(StampWithoutOwner) { 0 } else { host::random() };
+                    self.report(Event::Fenced { owner: format!("{name:016x}") });
                     return Ok(());
                 }
                 Err(error) => match error.kind {
@@ -238,11 +254,8 @@ impl Thread {
         let answer = self
             .context
             .retry(&what, &self.cancel, || self.context.group.committed(&self.inputs, ASK_LIMIT))?;
-        if let Some(committed) = answer {
-            let committed = committed
-                .into_iter()
-                .map(|one| CommittedInput { offset: one.offset, metadata: one.metadata })
-                .collect();
+        if let Some(committed) = answer.map(positions) {
+            let committed = self.early.take().unwrap_or(committed);
             self.report(Event::Offsets(committed));
         }
         Ok(())
@@ -259,7 +272,7 @@ impl Thread {
                 reader.watermarks(&at, ASK_LIMIT)
             })?;
             let Some(marks) = answer else { return Ok(()) };
-            if marks.stable >= marks.high {
+            if marks.stable >= marks.high || flawed!(NoWaitForStable) {
                 names::changelog_blocked(context.info.name, self.partition).set(0.0);
                 self.check_changelog()?;
                 self.report(Event::ChangelogEnd(marks.high));
@@ -403,6 +416,13 @@ impl Thread {
             stamp,
             page: batch.page.as_deref(),
         };
+        if flawed!(StoreBeforeCommit)
+            && let Some(store) = &self.store
+            && let Ok(Some(before)) = store.stamp()
+        {
+            // Under the stamp that it has: a later one would give it away.
+            let _ = store.apply(transaction.changes, &before);
+        }
         let began = host::now();
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;

@@ -6,7 +6,7 @@ use super::Stamp;
 pub type BatchId = u64;
 
 /// What the group has committed for one input of the task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CommittedInput {
     /// `None` where nothing is committed.
     pub offset: Option<i64>,
@@ -15,7 +15,7 @@ pub struct CommittedInput {
 }
 
 /// First and next offset of an input partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InputRange {
     pub low: i64,
     /// Where a read_committed reader ends.
@@ -24,7 +24,7 @@ pub struct InputRange {
 }
 
 /// Why a transaction was aborted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Abort {
     /// The group moved on: no failure of the batch (S5.2).
     Generation,
@@ -33,7 +33,7 @@ pub enum Abort {
 }
 
 /// How sending a batch ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Committed. With `suspect`, a request was sent and never answered: the producer must not be used again.
     Committed { suspect: bool },
@@ -46,7 +46,7 @@ pub enum Outcome {
 }
 
 /// An event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A new assignment, with or without this task.
     Assigned { mine: bool },
@@ -87,7 +87,7 @@ pub enum Event {
 }
 
 /// Something an operator should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
     /// These inputs are new to the stage and start where `start` says.
     NewInputs(Vec<usize>),
@@ -100,7 +100,7 @@ pub enum Warning {
 }
 
 /// What stops the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// A committed offset lies outside its partition.
     OutOfRange { input: usize, offset: i64, range: InputRange },
@@ -115,7 +115,7 @@ pub enum Stop {
 }
 
 /// A command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Answer with `Waited` after one heartbeat interval.
     Wait,

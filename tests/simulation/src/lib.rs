@@ -9,6 +9,7 @@
 mod broker;
 mod calls;
 pub mod chance;
+pub mod controls;
 pub mod history;
 mod judge;
 mod member;
@@ -17,6 +18,8 @@ mod process;
 mod producer;
 mod reader;
 mod records;
+pub mod shrink;
+pub mod small;
 pub mod stages;
 mod store;
 mod threads;

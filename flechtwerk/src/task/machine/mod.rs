@@ -16,7 +16,7 @@ use crate::task::stamp::Stamp;
 pub const FIRST_POSITIONS: BatchId = 0;
 
 /// What a machine must know of its task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Number of inputs.
     pub inputs: usize,
@@ -27,7 +27,7 @@ pub struct Config {
 }
 
 /// Where the task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// For a new assignment or one heartbeat interval, then the fence.
     Waiting,
@@ -46,7 +46,7 @@ enum Phase {
 }
 
 /// How far a batch that was handed over is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Progress {
     Sending,
     /// Aborted because the group moved on: to be sent again.
@@ -57,7 +57,7 @@ enum Progress {
     Applying,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlight {
     id: BatchId,
     positions: Vec<i64>,
@@ -65,7 +65,7 @@ struct InFlight {
     progress: Progress,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stopping {
     No,
     /// Commit what was computed; `drained`: the driver has closed its last batch.
@@ -75,7 +75,7 @@ enum Stopping {
 }
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     config: Config,
     phase: Phase,
