@@ -135,15 +135,7 @@ impl Broker {
                     timeout_ms: *timeout,
                     current: *current,
                 };
-                let known = match is_on(Flaw::NoFence) {
-                    true => self.coordinators.transactions.describe(id).ok().map(|known| known.producer),
-                    false => None,
-                };
-                let given = match known {
-                    Some(producer) => Ok(producer),
-                    None => self.coordinators.transactions.init_producer_id(at, &request, &mut out),
-                };
-                match given {
+                match self.coordinators.transactions.init_producer_id(at, &request, &mut out) {
                     Ok(producer) => Some(Answer::Init(producer)),
                     Err(error) => code(error),
                 }

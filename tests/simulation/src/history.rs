@@ -88,7 +88,7 @@ impl History {
             let mut chance = Chance::new(plan.seed, 4);
             for process in 0..plan.processes {
                 let at = if chance.one_in(2) { 0 } else { chance.below(900 * MS) };
-                world.at(at, Event::Start(process, 0));
+                world.at(at, Event::Start(process));
             }
             plan.processes
         });
@@ -146,7 +146,7 @@ impl History {
                 with(|world| {
                     world.say(|| format!("p{} has ended: {:?}", exit.process, exit.result));
                     if !self.stopping {
-                        world.after(RESTART, Event::Start(exit.process, 0));
+                        world.after(RESTART, Event::Start(exit.process));
                     }
                 });
                 if let Err(message) = exit.result {
@@ -160,7 +160,7 @@ impl History {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Start(process, _) if !self.stopping => self.processes.start(process),
+            Event::Start(process) if !self.stopping => self.processes.start(process),
             Event::Continue(process, life) => with(|world| {
                 if world.processes[process].paused && world.processes[process].life == life {
                     world.say(|| format!("p{process} goes on"));
@@ -208,6 +208,7 @@ impl History {
                 world.carry_out(todo);
             }),
             Fault::Markers(time) => with(|world| world.slow_markers(time)),
+            Fault::Deaf(node, heard, time) => with(|world| world.cut_off(node, heard, time)),
             Fault::Compact => with(|world| world.broker.compact(world.now)),
             Fault::Lag(time) => with(|world| {
                 let until = world.now + time;
@@ -251,7 +252,7 @@ impl History {
         self.processes.kill(process);
         with(|world| {
             then(world, process);
-            world.after(again, Event::Start(process, 0));
+            world.after(again, Event::Start(process));
         });
     }
 }

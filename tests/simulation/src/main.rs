@@ -50,7 +50,11 @@ enum Command {
         flaw: Option<String>,
     },
     /// Searches the small model: two owners, one partition, two records, every fault at every step.
-    Small,
+    Small {
+        /// Fences at most.
+        #[arg(long, default_value_t = 2)]
+        fences: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -58,7 +62,7 @@ fn main() -> ExitCode {
         Command::Run { seeds, from, threads } => run(from, seeds, threads),
         Command::Replay { plan, flaw } => replay(&plan, &flaw),
         Command::Controls { seeds, flaw } => controls(seeds, flaw.as_deref()),
-        Command::Small => small_model(),
+        Command::Small { fences } => small_model(fences),
     }
 }
 
@@ -157,7 +161,7 @@ fn replay(plan: &Plan, names: &[String]) -> ExitCode {
 fn controls(seeds: u64, only: Option<&str>) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let mut survivors = 0;
-    println!("{:<24} {:<34} {:>9} {:>9}  with its defences off alone", "flaw", "caught by", "histories", "time");
+    println!("{:<24} {:<44} {:>9} {:>9}  with its defences off alone", "flaw", "caught by", "histories", "time");
     for flaw in Flaw::ALL.iter().copied().filter(|flaw| only.is_none_or(|only| flaw.name() == only)) {
         if flaw.is_defence() && only.is_none() {
             continue;
@@ -172,7 +176,11 @@ fn controls(seeds: u64, only: Option<&str>) -> ExitCode {
 fn show(caught: &Caught) {
     let by = match &caught.by {
         Some((_, violations)) => {
-            violations.first().map_or_else(String::new, |first| format!("{} {}", first.check.number(), first.kind))
+            let mut names: Vec<String> =
+                violations.iter().map(|one| format!("{} {}", one.check.number(), one.kind)).collect();
+            names.dedup();
+            names.truncate(2);
+            names.join(", ")
         }
         None => "NOT CAUGHT".to_owned(),
     };
@@ -185,15 +193,15 @@ fn show(caught: &Caught) {
         }
     };
     let time = Duration::from_millis(caught.time.as_millis() as u64);
-    println!("{:<24} {by:<34} {:>9} {time:>9.2?}  {defences}", caught.flaw.name(), caught.histories);
+    println!("{:<24} {by:<44} {:>9} {time:>9.2?}  {defences}", caught.flaw.name(), caught.histories);
     if let Some((plan, _)) = &caught.by {
         println!("{:<24} seed {}", "", plan.seed);
     }
 }
 
-fn small_model() -> ExitCode {
+fn small_model(fences: u64) -> ExitCode {
     let begun = Instant::now();
-    match small::search() {
+    match small::search_to(fences) {
         Ok(found) => {
             println!("{} states, {} steps, {} ends, in {:.1?}", found.states, found.steps, found.ends, begun.elapsed());
             ExitCode::SUCCESS

@@ -23,6 +23,8 @@ pub enum Wire {
     Late(Micros),
     /// The request takes so much longer, with all behind it on its connection.
     Slow(Micros),
+    /// The request is carried out, and from then on nothing is heard of its node, for so long.
+    Deafen(Micros),
     /// Request or answer are lost without a word: the client finds out by its time-out.
     Silent,
 }
@@ -50,6 +52,8 @@ pub enum Fault {
     Compact,
     /// What readers see of a changelog lags behind, for so long.
     Lag(Micros),
+    /// A node hears nothing (or, if `true`, is not heard though it does what it is asked), for so long.
+    Deaf(usize, bool, Micros),
     /// A foreign producer has a transaction open in a changelog, for so long, and aborts it.
     Foreign(Micros),
 }
@@ -170,11 +174,12 @@ fn fault(chance: &mut Chance, processes: usize) -> Fault {
         0..=8 => {
             let kind = chance.below(crate::wire::KINDS.len() as u64) as usize;
             let nth = if chance.one_in(2) { chance.below(4) } else { chance.below(25) } as u32;
-            let wire = match chance.below(8) {
+            let wire = match chance.below(9) {
                 0 | 1 => Wire::CutBefore,
                 2 | 3 => Wire::CutAfter,
                 4 | 5 => Wire::Late(chance.range(MS, 900 * MS)),
                 6 => Wire::Slow(chance.range(MS, 2_000 * MS)),
+                7 => Wire::Deafen(chance.range(500 * MS, 4_500 * MS)),
                 _ => Wire::Silent,
             };
             Fault::Request(kind, nth, wire)
@@ -189,6 +194,11 @@ fn fault(chance: &mut Chance, processes: usize) -> Fault {
             1 => Fault::Wipe(process, chance.range(5 * MS, 800 * MS)),
             _ => Fault::Compact,
         },
+        18 if chance.one_in(2) => Fault::Deaf(
+            chance.below(crate::wire::NODES as u64) as usize,
+            chance.one_in(2),
+            chance.range(100 * MS, 4_000 * MS),
+        ),
         18 => Fault::Lag(chance.range(50 * MS, 900 * MS)),
         _ => Fault::Foreign(chance.range(20 * MS, 700 * MS)),
     }

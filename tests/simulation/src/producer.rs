@@ -122,8 +122,12 @@ fn repeats(code: i16) -> bool {
 }
 
 impl SimProducer {
+    /// The transactional id on the wire. One that nobody shares is never fenced.
     fn rc(&self) -> Rc<str> {
-        Rc::from(&*self.id)
+        match is_on(Flaw::NoFence) {
+            true => Rc::from(format!("{}~{}", self.id, self.client)),
+            false => Rc::from(&*self.id),
+        }
     }
 
     fn usable(&self) -> Result<(), BrokerError> {
@@ -259,6 +263,7 @@ impl SimProducer {
         if self.transaction.batches[..index].iter().any(|before| before.log == log && !before.done) {
             return Ok(());
         }
+        let id = self.rc();
         let batch = &mut self.transaction.batches[index];
         if batch.sequence < 0 {
             let next = self.sequences.entry(log).or_default();
@@ -267,7 +272,7 @@ impl SimProducer {
         }
         let records: Vec<_> = batch.records.iter().map(|(key, value)| (key.as_deref(), value.as_deref())).collect();
         let bytes = write_batch(Some((self.me, batch.sequence)), 0, &records);
-        let request = Request::Produce { id: Rc::from(&*self.id), producer: self.me, log, batch: bytes };
+        let request = Request::Produce { id, producer: self.me, log, batch: bytes };
         batch.slot = Some(with(|world| world.send(self.client, request)));
         Ok(())
     }

@@ -19,7 +19,7 @@ pub(crate) const TRANSACTION: Micros = 1_200 * MS;
 pub(crate) fn times(max_poll_records: usize) -> Times {
     Times {
         commit_interval: Duration::from_millis(15),
-        broker_timeout: Duration::from_secs(4),
+        broker_timeout: Duration::from_millis(2_500),
         revoke_timeout: Duration::from_millis(300),
         heartbeat_interval: Duration::from_micros(HEARTBEAT),
         transaction_timeout: Duration::from_micros(TRANSACTION),

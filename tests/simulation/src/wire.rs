@@ -15,6 +15,9 @@ use crate::plan::Micros;
 /// Nodes of the cluster.
 pub const NODES: usize = 3;
 
+/// The node that coordinates the group; the others coordinate transactions.
+pub const GROUP_NODE: usize = 2;
+
 /// The kinds of requests, as faults name them.
 pub const KINDS: [&str; 12] = [
     "InitProducerId",
@@ -82,11 +85,11 @@ impl Request {
             Request::Init { id, .. }
             | Request::AddPartitions { id, .. }
             | Request::AddOffsets { id, .. }
-            | Request::EndTxn { id, .. } => id.len().wrapping_add(usize::from(id.as_bytes().last().copied().unwrap_or(0))) % NODES,
+            | Request::EndTxn { id, .. } => usize::from(id.as_bytes().last().copied().unwrap_or(0)) % (NODES - 1),
             Request::Produce { log, .. } | Request::ListOffsets { log } => log % NODES,
             // Fetches have connections of their own; a queue's are one after the other anyway.
             Request::Fetch { queue } => queue % NODES,
-            _ => 0,
+            _ => GROUP_NODE,
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum Event {
     /// The marker of a foreign transaction.
     Foreign { producer: i64, log: usize, commit: bool },
     /// A process starts.
-    Start(usize, u32),
+    Start(usize),
     /// A process goes on.
     Continue(usize, u32),
 }
@@ -131,6 +131,8 @@ pub(crate) struct World {
     counts: [u32; 12],
     request_faults: Vec<(usize, u32, Wire)>,
     slow_markers: (Micros, Micros),
+    /// Until when a node is cut off, and whether it still hears.
+    deaf: [(Micros, bool); NODES],
     chance: Chance,
     pub(crate) random: Chance,
     /// What an observer has read of each log.
@@ -200,6 +202,7 @@ impl World {
             counts: [0; 12],
             request_faults,
             slow_markers: (0, 0),
+            deaf: [(0, false); NODES],
             chance: Chance::new(seed, 2),
             random: Chance::new(seed, 3),
             observed: Vec::new(),
@@ -336,6 +339,7 @@ impl World {
         match fault {
             None => {}
             Some(Wire::Slow(more)) => delay += more,
+            Some(Wire::Deafen(time)) => self.cut_off(node, true, time),
             Some(Wire::CutAfter) => self.slots[slot].cut_after = true,
             Some(Wire::Silent) => {
                 self.slots[slot].silent = true;
@@ -362,6 +366,18 @@ impl World {
         slot
     }
 
+    /// A request that has no time-out of its own, and no answer to come: the client gives it up in the end.
+    fn give_up(&mut self, slot: usize) {
+        if self.slots[slot].request.waits() {
+            self.after(4 * REQUEST_TIMEOUT, Event::Overdue(slot));
+        }
+    }
+
+    /// A node is cut off.
+    pub(crate) fn cut_off(&mut self, node: usize, heard: bool, time: Micros) {
+        self.deaf[node] = (self.now + time, heard);
+    }
+
     fn delay(&mut self) -> Micros {
         let base = self.chance.range(100, 1_500);
         if self.chance.one_in(40) { base + self.chance.range(MS, 40 * MS) } else { base }
@@ -370,6 +386,12 @@ impl World {
     pub(crate) fn arrive(&mut self, slot: usize) {
         if std::mem::replace(&mut self.slots[slot].arrived, true) {
             return;
+        }
+        let (until, heard) = self.deaf[self.slots[slot].node];
+        if self.now < until && !heard {
+            self.slots[slot].arrived = false;
+            self.slots[slot].silent = true;
+            return self.give_up(slot);
         }
         if let Request::Fetch { queue } = self.slots[slot].request {
             return self.fetch_arrives(slot, queue);
@@ -389,8 +411,8 @@ impl World {
 
     pub(crate) fn answer(&mut self, slot: usize, answer: Answer) {
         let Slot { client, node, connection, silent, cut_after, .. } = self.slots[slot];
-        if silent {
-            return;
+        if silent || self.now < self.deaf[node].0 {
+            return self.give_up(slot);
         }
         let delay = self.delay();
         if cut_after {
