@@ -100,13 +100,13 @@ mod report;
 mod runtime;
 #[cfg(feature = "kafka")]
 mod settings;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 #[cfg(feature = "kafka")]
 mod startup;
 #[cfg(feature = "runtime")]
 mod store;
-#[cfg(feature = "simulation")]
-#[doc(hidden)]
-pub mod simulation;
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
 #[allow(unreachable_pub, reason = "a simulation reaches it")]

@@ -103,5 +103,6 @@ pub fn run(
         health: Health::default(),
         restores: Restores::default(),
     };
-    run_simulated(plan, runtime, |stopper| started(Box::new(move || stopper.stop()))).map_err(|error| error.to_string())
+    run_simulated(plan, runtime, |stopper| started(Box::new(move || stopper.stop())))
+        .map_err(|error| error.to_string())
 }

@@ -34,7 +34,7 @@ pub use types::{
 };
 
 pub use crate::storage::StorageError;
+#[cfg(feature = "simulation")]
+pub use write::{KeyAndValue, write_batch};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use {compression::compress, records::write_record};
-#[cfg(feature = "simulation")]
-pub use write::write_batch;

@@ -8,12 +8,11 @@ use crate::coordinator::Producer;
 
 const TRANSACTIONAL: i16 = 0x10;
 
+/// Key and value of a record; `None` is null.
+pub type KeyAndValue<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
 /// A batch of records without headers. `producer`: who writes it in a transaction, with the sequence number of the first record.
-pub fn write_batch(
-    producer: Option<(Producer, i32)>,
-    timestamp: i64,
-    records: &[(Option<&[u8]>, Option<&[u8]>)],
-) -> Bytes {
+pub fn write_batch(producer: Option<(Producer, i32)>, timestamp: i64, records: &[KeyAndValue<'_>]) -> Bytes {
     let mut body = Vec::with_capacity(records.len() * 48);
     for (delta, (key, value)) in (0..).zip(records) {
         write_record(0, delta, *key, *value, &mut body);

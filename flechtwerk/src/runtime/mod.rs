@@ -38,11 +38,11 @@ pub(crate) use error::chain;
 #[cfg(feature = "simulation")]
 pub use host::{Host, install};
 #[cfg(feature = "kafka")]
+pub(crate) use supervisor::Stopper;
+#[cfg(feature = "kafka")]
 pub(crate) use supervisor::run;
 #[cfg(feature = "simulation")]
 pub(crate) use supervisor::run_simulated;
-#[cfg(feature = "kafka")]
-pub(crate) use supervisor::Stopper;
 pub(crate) use supervisor::{Plan, StagePlan};
 #[cfg(feature = "kafka")]
 pub(crate) use tables::TablePlan;

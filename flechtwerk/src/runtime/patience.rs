@@ -8,8 +8,8 @@ use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use super::host;
-use crate::naming::list;
 use crate::duration::duration_text;
+use crate::naming::list;
 use crate::task::Outcome;
 
 /// Time limit of one question to the cluster.

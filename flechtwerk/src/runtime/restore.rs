@@ -143,9 +143,8 @@ impl Parker {
     }
 
     pub(super) fn wait(&self, limit: Duration) {
-        let mut ready = || {
-            std::mem::take(&mut *self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-        };
+        let mut ready =
+            || std::mem::take(&mut *self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         if host::waits(limit, &mut ready) {
             return;
         }

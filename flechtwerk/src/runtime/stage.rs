@@ -13,11 +13,11 @@ use super::control::Control;
 use super::error::Failure;
 use super::host;
 use super::{task, token};
+use crate::duration::duration_text;
 use crate::naming::StageNames;
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
-use crate::duration::duration_text;
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
 const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);

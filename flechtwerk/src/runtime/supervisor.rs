@@ -19,13 +19,13 @@ use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
 use super::tables::{TablePlan, Tables};
 use super::watchdog::Watchdog;
+use crate::duration::duration_text;
 use crate::glue::{AnyStage, Env};
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Clients, ReaderKind, StoreFactory};
 #[cfg(feature = "kafka")]
 use crate::resource::Pool;
-use crate::duration::duration_text;
 
 /// How often the supervisor looks for what only time tells.
 const TICK: Duration = Duration::from_millis(200);

@@ -195,9 +195,7 @@ impl Task {
         for command in commands {
             tracing::debug!(stage = self.context.info.name, partition = self.partition, ?command, "next");
             match command {
-                Command::Wait => {
-                    self.wait_until = Some(host::now() + self.context.limits.heartbeat_interval)
-                }
+                Command::Wait => self.wait_until = Some(host::now() + self.context.limits.heartbeat_interval),
                 Command::Fence => self.worker.ask(Work::Fence),
                 Command::DropProducer => self.worker.ask(Work::DropProducer),
                 Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use super::host;
+use crate::duration::duration_text;
 use crate::format::ChangelogRecord;
 use crate::glue::{OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
-use crate::duration::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
@@ -47,7 +47,9 @@ pub(super) fn send(
     // The checks of the start have seen every topic, so one that a broker does not know may be known to it in a moment.
     let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(host::now));
     match error.kind {
-        ErrorKind::Hopeless if since.is_some_and(|since| host::since(since) < context.limits.broker_timeout) => {
+        ErrorKind::Hopeless
+            if since.is_some_and(|since| host::since(since) < context.limits.broker_timeout) =>
+        {
             Ok(abort(producer, &error, before, end_txn_sent))
         }
         ErrorKind::Hopeless => {

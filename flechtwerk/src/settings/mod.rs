@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use crate::resource::Tree;
 
+pub(crate) use crate::duration::duration_text;
 pub(crate) use keys::flag;
 #[cfg(test)]
 pub(crate) use keys::flag_names;
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
 pub(crate) use load::read;
-pub(crate) use crate::duration::duration_text;
 pub(crate) use values::{Secret, bytes_text};
 
 /// Everything that can be set, with its default.

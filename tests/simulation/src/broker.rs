@@ -6,14 +6,14 @@ use std::rc::Rc;
 use flechtwerk::simulation::{Flaw, is_on};
 use flechtwerk_checkers::tiling::OffsetRecord;
 use flechtwerk_checkers::{self as checkers, Partition};
+use flechtwerk_dev_broker::coordinator::group::CommitRequest;
 use flechtwerk_dev_broker::coordinator::group::{GroupSettings, OffsetCommit, TxnCommitRequest};
+use flechtwerk_dev_broker::coordinator::transaction::InitRequest;
 use flechtwerk_dev_broker::coordinator::transaction::{ListFilter, TransactionSettings};
 use flechtwerk_dev_broker::coordinator::{
     self, Coordinators, Effects, ErrorCode, Millis, Now, Producer, Record, Settings, Ticket, TopicPartition,
     WriteMarkers,
 };
-use flechtwerk_dev_broker::coordinator::group::CommitRequest;
-use flechtwerk_dev_broker::coordinator::transaction::InitRequest;
 use flechtwerk_dev_broker::log::{CompactOptions, Isolation, LogConfig, PartitionLog};
 
 use crate::plan::Micros;
@@ -120,7 +120,13 @@ impl Broker {
     }
 
     /// Carries a request out. `None`: it waits, under its slot.
-    pub(crate) fn handle(&mut self, slot: usize, request: &Request, now: Micros, todo: &mut Vec<Todo>) -> Option<Answer> {
+    pub(crate) fn handle(
+        &mut self,
+        slot: usize,
+        request: &Request,
+        now: Micros,
+        todo: &mut Vec<Todo>,
+    ) -> Option<Answer> {
         let coordinated = !matches!(request, Request::Produce { .. } | Request::ListOffsets { .. });
         if coordinated && now < self.away_until {
             return Some(Answer::Code(NOT_COORDINATOR));
@@ -169,7 +175,9 @@ impl Broker {
                 }
                 code(ErrorCode::None)
             }
-            Request::Produce { id, producer, log, batch } => Some(Answer::Code(self.produce(id, *producer, *log, batch, at))),
+            Request::Produce { id, producer, log, batch } => {
+                Some(Answer::Code(self.produce(id, *producer, *log, batch, at)))
+            }
             Request::EndTxn { id, producer, commit } => {
                 code(self.coordinators.transactions.end(at, id, *producer, *commit, &mut out))
             }
@@ -188,7 +196,12 @@ impl Broker {
             }
             Request::Leave { group, member } => {
                 let left = self.coordinators.groups.leave(at, group, std::slice::from_ref(member), &mut out);
-                code(left.map_or_else(|error| error, |codes| codes.first().copied().unwrap_or(ErrorCode::None)))
+                code(
+                    left.map_or_else(
+                        |error| error,
+                        |codes| codes.first().copied().unwrap_or(ErrorCode::None),
+                    ),
+                )
             }
             Request::OffsetFetch { group, partitions, stable } => Some(Answer::Offsets(
                 self.coordinators.groups.fetch_offsets(group, Some(partitions), *stable),
@@ -246,10 +259,9 @@ impl Broker {
 
     fn produce(&mut self, id: &str, producer: Producer, log: usize, batch: &bytes::Bytes, at: Now) -> i16 {
         let partition = &self.logs[log];
-        let open = partition
-            .log
-            .producer(producer.id)
-            .is_some_and(|known| known.current_txn_start_offset >= 0 && known.producer_epoch == producer.epoch);
+        let open = partition.log.producer(producer.id).is_some_and(|known| {
+            known.current_txn_start_offset >= 0 && known.producer_epoch == producer.epoch
+        });
         if !open {
             let place = TopicPartition::new(&*partition.topic, partition.partition);
             let verified = self.coordinators.transactions.verify_partition(id, producer, &place);
@@ -278,7 +290,9 @@ impl Broker {
     fn settle(&mut self, mut out: Effects, todo: &mut Vec<Todo>) {
         self.journal.append(&mut out.records);
         for answer in out.answers {
-            let Some(index) = self.waiting.iter().position(|(ticket, _)| *ticket == answer.ticket()) else { continue };
+            let Some(index) = self.waiting.iter().position(|(ticket, _)| *ticket == answer.ticket()) else {
+                continue;
+            };
             let (_, slot) = self.waiting.swap_remove(index);
             todo.push(Todo::Answer(
                 slot,
@@ -292,17 +306,35 @@ impl Broker {
     }
 
     /// A marker arrives at a partition.
-    pub(crate) fn mark(&mut self, markers: &WriteMarkers, epoch: i32, at: &TopicPartition, now: Micros, todo: &mut Vec<Todo>) {
+    pub(crate) fn mark(
+        &mut self,
+        markers: &WriteMarkers,
+        epoch: i32,
+        at: &TopicPartition,
+        now: Micros,
+        todo: &mut Vec<Todo>,
+    ) {
         let Some(log) = self.log_of(&at.topic, at.partition) else { return };
         let producer = markers.producer;
         // One of a coordinator that has moved on meanwhile is refused.
-        if self.logs[log].log.append_marker(producer.id, producer.epoch, markers.commit, epoch, time(now).wall).is_ok() {
+        if self.logs[log]
+            .log
+            .append_marker(producer.id, producer.epoch, markers.commit, epoch, time(now).wall)
+            .is_ok()
+        {
             todo.push(Todo::Grown(log));
         }
     }
 
     /// A marker arrives at a group.
-    pub(crate) fn mark_group(&mut self, markers: &WriteMarkers, epoch: i32, group: &str, now: Micros, todo: &mut Vec<Todo>) {
+    pub(crate) fn mark_group(
+        &mut self,
+        markers: &WriteMarkers,
+        epoch: i32,
+        group: &str,
+        now: Micros,
+        todo: &mut Vec<Todo>,
+    ) {
         if epoch < self.epoch {
             return;
         }
@@ -310,7 +342,9 @@ impl Broker {
         let producer = markers.producer;
         self.coordinators.groups.complete_txn_offsets(time(now), group, producer, markers.commit, &mut out);
         let mine = |pending: &Pending| {
-            pending.producer.id == producer.id && pending.producer.epoch <= producer.epoch && pending.group == group
+            pending.producer.id == producer.id
+                && pending.producer.epoch <= producer.epoch
+                && pending.group == group
         };
         if let Some(index) = self.pending.iter().position(mine) {
             let pending = self.pending.swap_remove(index);
@@ -369,7 +403,14 @@ impl Broker {
     }
 
     /// What a fetch brings from here on; `None`: nothing yet.
-    pub(crate) fn fetch(&self, log: usize, from: i64, seen_end: Option<i64>, isolation: Isolation, now: Micros) -> Option<Fetched> {
+    pub(crate) fn fetch(
+        &self,
+        log: usize,
+        from: i64,
+        seen_end: Option<i64>,
+        isolation: Isolation,
+        now: Micros,
+    ) -> Option<Fetched> {
         let log = &self.logs[log];
         let end = log.end(isolation, now);
         if from < end
@@ -380,7 +421,11 @@ impl Broker {
             return Some(Fetched { batches: read.records, aborted, end: None });
         }
         let end = from.max(end);
-        (seen_end != Some(end)).then_some(Fetched { batches: bytes::Bytes::new(), aborted: Vec::new(), end: Some(end) })
+        (seen_end != Some(end)).then_some(Fetched {
+            batches: bytes::Bytes::new(),
+            aborted: Vec::new(),
+            end: Some(end),
+        })
     }
 
     pub(crate) fn compact(&mut self, now: Micros) {

@@ -12,14 +12,14 @@ impl Chance {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `end`; 0 where that is 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        if end == 0 { 0 } else { ((u128::from(self.next()) * u128::from(end)) >> 64) as u64 }
+        if end == 0 { 0 } else { ((u128::from(self.number()) * u128::from(end)) >> 64) as u64 }
     }
 
     /// A number of a range.

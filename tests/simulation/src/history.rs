@@ -106,10 +106,15 @@ impl History {
         }
         let waiting = if done { Vec::new() } else { self.failures.clone() };
         if !done {
-            let (progress, waited) = with(|world| (crate::judge::progress(world), Duration::from_micros(BOUND)));
+            let (progress, waited) =
+                with(|world| (crate::judge::progress(world), Duration::from_micros(BOUND)));
             outcome.violations.extend(flechtwerk_checkers::ends::liveness(&progress, &waiting, waited));
             if outcome.violations.is_empty() {
-                outcome.violations.push(Violation::new(Check::Liveness, "not at rest", "something is left open"));
+                outcome.violations.push(Violation::new(
+                    Check::Liveness,
+                    "not at rest",
+                    "something is left open",
+                ));
             }
         }
         self.stopping = true;
@@ -123,7 +128,11 @@ impl History {
         }
         let hanging = with(|world| world.processes.iter().any(|one| one.alive));
         if hanging {
-            outcome.violations.push(Violation::new(Check::Liveness, "does not stop", "a clean stop took too long"));
+            outcome.violations.push(Violation::new(
+                Check::Liveness,
+                "does not stop",
+                "a clean stop took too long",
+            ));
         }
         outcome.ends = self.ends;
         self.processes.end();
@@ -200,7 +209,9 @@ impl History {
                     }
                 });
             }
-            Fault::Stop(process, _) => self.processes.stop(process.min(with(|world| world.plan.processes) - 1)),
+            Fault::Stop(process, _) => {
+                self.processes.stop(process.min(with(|world| world.plan.processes) - 1))
+            }
             Fault::Move(time) => with(|world| {
                 let mut todo = Vec::new();
                 let until = world.now + time;
@@ -270,9 +281,9 @@ fn outside(event: &Event) {
             }
         }
         Event::Arrive(slot) => world.arrive(*slot),
-        Event::Answer(slot, answer) => world.answered(*slot, answer.0.clone()),
+        Event::Answer(slot) => world.answered(*slot),
         Event::Broken(client, node, number) => world.broken(*client, *node, *number),
-        Event::Overdue(slot) => world.overdue(*slot),
+        Event::Overdue(slot) => world.is_overdue(*slot),
         Event::Marker(index, place) => world.marker(*index, place.as_ref()),
         Event::Member(member, timer) => world.member_due(*member, *timer),
         Event::Fetch(queue) => world.fetch(*queue),
@@ -334,14 +345,14 @@ fn observe(world: &mut World) {
 fn is_done(world: &World) -> bool {
     let group = world::group(world.plan.inputs);
     let inputs = topics(world.plan.inputs).into_iter().take(world.plan.inputs);
-    let behind = inputs.flat_map(|(topic, _)| (0..world.plan.partitions).map(move |partition| (topic, partition))).any(
-        |(topic, partition)| {
+    let behind = inputs
+        .flat_map(|(topic, _)| (0..world.plan.partitions).map(move |partition| (topic, partition)))
+        .any(|(topic, partition)| {
             let Some(log) = world.broker.log_of(topic, partition) else { return true };
             let last = last_record(world, log);
             let (committed, _) = world.broker.committed_at(&group, &TopicPartition::new(topic, partition));
             committed < 0 || last.is_some_and(|last| committed <= last)
-        },
-    );
+        });
     !behind
         && world.processes.iter().all(|process| process.alive && !process.paused)
         && world.broker.open_transactions(world.now).is_empty()

@@ -23,6 +23,9 @@ struct Made {
     n: u64,
 }
 
+/// Committed outputs by task and key, in log order, with where they lie.
+type ByTask = BTreeMap<(i32, Vec<u8>), Vec<(Made, Partition)>>;
+
 fn made(value: &[u8]) -> Option<Made> {
     let text = std::str::from_utf8(value).ok()?;
     let mut parts = text.split(':');
@@ -36,7 +39,8 @@ fn made(value: &[u8]) -> Option<Made> {
 pub(crate) fn progress(world: &World) -> Vec<Progress> {
     let group = group(world.plan.inputs);
     let inputs = topics(world.plan.inputs).into_iter().take(world.plan.inputs);
-    let places = inputs.flat_map(|(topic, _)| (0..world.plan.partitions).map(move |partition| (topic, partition)));
+    let places =
+        inputs.flat_map(|(topic, _)| (0..world.plan.partitions).map(move |partition| (topic, partition)));
     let one = |(topic, partition)| {
         let log = world.broker.log_of(topic, partition)?;
         let (committed, _) = world.broker.committed_at(&group, &TopicPartition::new(topic, partition));
@@ -49,7 +53,8 @@ pub(crate) fn progress(world: &World) -> Vec<Progress> {
 /// All checks but liveness. `whole`: everything was processed, so that all that is expected must be there.
 pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) {
     let plan = &world.plan;
-    let inputs: Vec<&str> = topics(plan.inputs).into_iter().take(plan.inputs).map(|(topic, _)| topic).collect();
+    let inputs: Vec<&str> =
+        topics(plan.inputs).into_iter().take(plan.inputs).map(|(topic, _)| topic).collect();
     let changelog = topics(plan.inputs)[plan.inputs + 1].0;
     let input_of = |input: usize, number: i32| Partition::new(*inputs.get(input).unwrap_or(&"?"), number);
 
@@ -78,7 +83,7 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
         })
     };
     let mut effects: BTreeMap<i32, Vec<Effect>> = BTreeMap::new();
-    let mut by_task: BTreeMap<(i32, Vec<u8>), Vec<(Made, Partition)>> = BTreeMap::new();
+    let mut by_task = ByTask::new();
     let mut written = Vec::new();
     for (log, records) in world.broker.logs.iter().zip(&fated) {
         if &*log.topic != "seen" {
@@ -87,14 +92,21 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
         for record in records {
             let key = record.record.key.as_ref().map(|key| key.to_vec()).unwrap_or_default();
             let value = record.record.value.as_ref().map(|value| value.to_vec()).unwrap_or_default();
-            written.push(Written { at: log.at(), offset: record.offset, value: value.clone(), fate: record.fate });
+            written.push(Written {
+                at: log.at(),
+                offset: record.offset,
+                value: value.clone(),
+                fate: record.fate,
+            });
             let Some(made) = made(&value) else { continue };
             // Two tasks may have a record at one offset with one key; the producer tells them apart.
             let number = world
                 .broker
                 .committed
                 .iter()
-                .find(|one| one.producer.is_some() && one.producer.map(|p| p.id) == record.producer.map(|p| p.id))
+                .find(|one| {
+                    one.producer.is_some() && one.producer.map(|p| p.id) == record.producer.map(|p| p.id)
+                })
                 .map(|one| one.partition.number)
                 .or_else(|| number_of(&key, made.input, made.offset))
                 .unwrap_or(0);
@@ -168,7 +180,7 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
 fn outputs_of_task(
     number: i32,
     expected: &BTreeMap<(Partition, i64), (Vec<u8>, u8)>,
-    by_task: &mut BTreeMap<(i32, Vec<u8>), Vec<(Made, Partition)>>,
+    by_task: &mut ByTask,
     done: bool,
     states: &mut BTreeMap<i32, BTreeMap<Vec<u8>, (u64, String)>>,
     violations: &mut Vec<Violation>,
@@ -178,7 +190,8 @@ fn outputs_of_task(
     keys.extend(by_task.keys().filter(|(task, _)| *task == number).map(|(_, key)| key.clone()));
     for key in keys {
         let seen = by_task.remove(&(number, key.clone())).unwrap_or_default();
-        let seen_offsets: Vec<(usize, i64)> = seen.iter().map(|(made, _)| (made.input, made.offset)).collect();
+        let seen_offsets: Vec<(usize, i64)> =
+            seen.iter().map(|(made, _)| (made.input, made.offset)).collect();
         let mut left: BTreeMap<usize, Vec<(i64, u8)>> = BTreeMap::new();
         for ((at, offset), (of, operation)) in expected {
             if at.number == number && *of == key {
@@ -221,7 +234,8 @@ fn outputs_of_task(
         let found: Vec<Output> = seen
             .iter()
             .map(|(made, at)| {
-                let value = format!("{}:{}:{}:{}", made.input, made.offset, char::from(made.operation), made.n);
+                let value =
+                    format!("{}:{}:{}:{}", made.input, made.offset, char::from(made.operation), made.n);
                 Output { at: at.clone(), key: key.clone(), value: value.into_bytes() }
             })
             .collect();
@@ -247,8 +261,12 @@ fn changelog_effects(
         }
         for record in records {
             // Tombstones tell nothing.
-            let Some(of) = record.record.value.as_deref().and_then(state_of).map(|(_, of)| of) else { continue };
-            let place = of.split_once(':').and_then(|(input, offset)| Some((input.parse().ok()?, offset.parse().ok()?)));
+            let Some(of) = record.record.value.as_deref().and_then(state_of).map(|(_, of)| of) else {
+                continue;
+            };
+            let place = of
+                .split_once(':')
+                .and_then(|(input, offset)| Some((input.parse().ok()?, offset.parse().ok()?)));
             let Some((input, offset)) = place else { continue };
             found.push(Effect {
                 at: log.at(),
@@ -281,7 +299,8 @@ fn check_states(
     if !done {
         return;
     }
-    let readable = |value: &[u8]| state_of(value).map(|(n, of)| format!("{n} of {of}").into_bytes()).unwrap_or_default();
+    let readable =
+        |value: &[u8]| state_of(value).map(|(n, of)| format!("{n} of {of}").into_bytes()).unwrap_or_default();
     let group = group(world.plan.inputs);
     for number in 0..world.plan.partitions {
         let model: Entries = states
@@ -296,9 +315,9 @@ fn check_states(
             .collect();
         let Some(log) = world.broker.log_of(changelog, number) else { continue };
         let committed = fated[log].iter().filter(|record| record.fate == Fate::Committed);
-        let folded = state::folded(
-            committed.map(|record| (record.record.key.as_deref().unwrap_or_default(), record.record.value.as_deref())),
-        );
+        let folded = state::folded(committed.map(|record| {
+            (record.record.key.as_deref().unwrap_or_default(), record.record.value.as_deref())
+        }));
         let folded: Entries = folded.into_iter().map(|(key, value)| (key, readable(&value))).collect();
         let stamps: BTreeSet<String> = topics(world.plan.inputs)
             .into_iter()
@@ -308,7 +327,9 @@ fn check_states(
         violations.extend(state::check(&number.to_string(), None, &folded, &model));
         for process in &world.processes {
             for (partition, content) in process.disk.contents() {
-                let current = content.stamp.is_some() && stamps.len() == 1 && stamps.iter().next() == content.stamp.as_ref();
+                let current = content.stamp.is_some()
+                    && stamps.len() == 1
+                    && stamps.iter().next() == content.stamp.as_ref();
                 if partition != number || !current {
                     continue;
                 }

@@ -54,6 +54,9 @@ enum Command {
         /// Fences at most.
         #[arg(long, default_value_t = 2)]
         fences: u64,
+        /// Records.
+        #[arg(long, default_value_t = 2)]
+        records: i64,
     },
 }
 
@@ -62,7 +65,7 @@ fn main() -> ExitCode {
         Command::Run { seeds, from, threads } => run(from, seeds, threads),
         Command::Replay { plan, flaw } => replay(&plan, &flaw),
         Command::Controls { seeds, flaw } => controls(seeds, flaw.as_deref()),
-        Command::Small { fences } => small_model(fences),
+        Command::Small { fences, records } => small_model(fences, records),
     }
 }
 
@@ -161,7 +164,10 @@ fn replay(plan: &Plan, names: &[String]) -> ExitCode {
 fn controls(seeds: u64, only: Option<&str>) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let mut survivors = 0;
-    println!("{:<24} {:<44} {:>9} {:>9}  with its defences off alone", "flaw", "caught by", "histories", "time");
+    println!(
+        "{:<24} {:<44} {:>9} {:>9}  with its defences off alone",
+        "flaw", "caught by", "histories", "time"
+    );
     for flaw in Flaw::ALL.iter().copied().filter(|flaw| only.is_none_or(|only| flaw.name() == only)) {
         if flaw.is_defence() && only.is_none() {
             continue;
@@ -188,7 +194,9 @@ fn show(caught: &Caught) {
         (_, 0) => "-".to_owned(),
         ((0, _), paired) => format!("{paired} histories hold"),
         ((count, first), paired) => {
-            let first = first.as_ref().map_or_else(String::new, |first| format!("{} {}", first.check.number(), first.kind));
+            let first = first
+                .as_ref()
+                .map_or_else(String::new, |first| format!("{} {}", first.check.number(), first.kind));
             format!("{count} of {paired} are caught ({first})")
         }
     };
@@ -199,11 +207,17 @@ fn show(caught: &Caught) {
     }
 }
 
-fn small_model(fences: u64) -> ExitCode {
+fn small_model(fences: u64, records: i64) -> ExitCode {
     let begun = Instant::now();
-    match small::search_to(fences) {
+    match small::search(fences, records, usize::MAX) {
         Ok(found) => {
-            println!("{} states, {} steps, {} ends, in {:.1?}", found.states, found.steps, found.ends, begun.elapsed());
+            println!(
+                "{} states, {} steps, {} ends, in {:.1?}",
+                found.states,
+                found.steps,
+                found.ends,
+                begun.elapsed()
+            );
             ExitCode::SUCCESS
         }
         Err(path) => {

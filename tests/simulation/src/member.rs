@@ -202,7 +202,9 @@ impl World {
                     member.holds = true;
                     let partitions = numbers(&response.assignment);
                     let assigned = member.topics.iter().flat_map(|topic| {
-                        partitions.iter().map(|partition| TopicPartition { topic: topic.clone(), partition: *partition })
+                        partitions
+                            .iter()
+                            .map(|partition| TopicPartition { topic: topic.clone(), partition: *partition })
                     });
                     let assigned = assigned.collect();
                     self.tell(index, GroupEvent::Assigned(assigned));
@@ -276,8 +278,13 @@ fn numbers(bytes: &[u8]) -> Vec<i32> {
 pub(crate) struct SimGroup(pub(crate) usize);
 
 impl Group for SimGroup {
-    fn committed(&self, partitions: &[TopicPartition], limit: Duration) -> Result<Vec<Committed>, BrokerError> {
-        let asked = partitions.iter().map(|at| coordinator::TopicPartition::new(&*at.topic, at.partition)).collect();
+    fn committed(
+        &self,
+        partitions: &[TopicPartition],
+        limit: Duration,
+    ) -> Result<Vec<Committed>, BrokerError> {
+        let asked =
+            partitions.iter().map(|at| coordinator::TopicPartition::new(&*at.topic, at.partition)).collect();
         let (client, group) = with(|world| {
             let member = &world.members[self.0];
             (member.client, member.group.clone())

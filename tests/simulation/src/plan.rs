@@ -160,9 +160,11 @@ impl Plan {
             })
             .collect::<Vec<_>>();
         let left = |index: &usize| keep(*index, &without.records);
-        let records = records.iter().enumerate().filter(|(index, _)| left(index)).map(|(_, one)| *one).collect();
+        let records =
+            records.iter().enumerate().filter(|(index, _)| left(index)).map(|(_, one)| *one).collect();
         let left = |index: &usize| keep(*index, &without.faults);
-        let faults = faults.iter().enumerate().filter(|(index, _)| left(index)).map(|(_, one)| *one).collect();
+        let faults =
+            faults.iter().enumerate().filter(|(index, _)| left(index)).map(|(_, one)| *one).collect();
         let processes = processes.saturating_sub(without.processes).max(1);
         Plan { seed, processes, partitions, inputs, fixed, memory, records, faults, without }
     }
@@ -177,7 +179,10 @@ fn fault(chance: &mut Chance, processes: usize) -> Fault {
             let wire = match chance.below(9) {
                 0 | 1 => Wire::CutBefore,
                 2 | 3 => Wire::CutAfter,
-                4 | 5 => Wire::Late(chance.range(MS, 900 * MS)),
+                4 | 5 => {
+                    let most = if chance.one_in(2) { 30 } else { 900 };
+                    Wire::Late(chance.range(MS, most * MS))
+                }
                 6 => Wire::Slow(chance.range(MS, 2_000 * MS)),
                 7 => Wire::Deafen(chance.range(500 * MS, 4_500 * MS)),
                 _ => Wire::Silent,

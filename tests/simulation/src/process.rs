@@ -31,6 +31,8 @@ pub(crate) struct Exit {
     pub(crate) result: Result<(), String>,
 }
 
+type Stop = Box<dyn Fn() + Send>;
+
 enum Spawned {
     Thread(Thread),
     Task(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -39,7 +41,7 @@ enum Spawned {
 thread_local! {
     static SPAWNED: RefCell<Vec<Spawned>> = const { RefCell::new(Vec::new()) };
     static EXITS: RefCell<Vec<Exit>> = const { RefCell::new(Vec::new()) };
-    static STOPS: RefCell<Vec<Option<Box<dyn Fn() + Send>>>> = const { RefCell::new(Vec::new()) };
+    static STOPS: RefCell<Vec<Option<Stop>>> = const { RefCell::new(Vec::new()) };
     /// When the task that is polled wants to be polled again.
     static TIMER: Cell<Option<Micros>> = const { Cell::new(None) };
 }
@@ -53,7 +55,7 @@ impl Host for Stand {
     }
 
     fn random(&self) -> u64 {
-        with(|world| world.random.next())
+        with(|world| world.random.number())
     }
 
     fn wait(&self, until: Instant, ready: &mut dyn FnMut() -> bool) {
@@ -157,7 +159,9 @@ fn runtime() -> &'static tokio::runtime::Handle {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
         // Nothing ever runs in it: the host takes the tasks.
-        tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers needs nothing")
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime without drivers needs nothing")
     });
     runtime.handle()
 }
@@ -308,7 +312,8 @@ impl Processes {
             }
             any = true;
             TIMER.set(None);
-            let ended = matches!(task.future.as_mut().poll(&mut Context::from_waker(&task.waker)), Poll::Ready(()));
+            let ended =
+                matches!(task.future.as_mut().poll(&mut Context::from_waker(&task.waker)), Poll::Ready(()));
             if ended {
                 self.inside[process].tasks.remove(index);
             } else {

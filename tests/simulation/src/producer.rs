@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use flechtwerk::glue::Outputs;
 use flechtwerk::simulation::{
-    BrokerError, ChangelogRecord, ErrorKind, Flaw, Group, OffsetCommit, Producer, ProducerFactory, Unanswered,
-    is_on,
+    BrokerError, ChangelogRecord, ErrorKind, Flaw, Group, OffsetCommit, Producer, ProducerFactory,
+    Unanswered, is_on,
 };
 use flechtwerk_dev_broker::coordinator::group::OffsetCommit as WireOffset;
 use flechtwerk_dev_broker::coordinator::{self, TopicPartition};
@@ -270,7 +270,8 @@ impl SimProducer {
             batch.sequence = *next;
             *next += batch.records.len() as i32;
         }
-        let records: Vec<_> = batch.records.iter().map(|(key, value)| (key.as_deref(), value.as_deref())).collect();
+        let records: Vec<_> =
+            batch.records.iter().map(|(key, value)| (key.as_deref(), value.as_deref())).collect();
         let bytes = write_batch(Some((self.me, batch.sequence)), 0, &records);
         let request = Request::Produce { id, producer: self.me, log, batch: bytes };
         batch.slot = Some(with(|world| world.send(self.client, request)));
@@ -280,7 +281,8 @@ impl SimProducer {
 
 impl Producer for SimProducer {
     fn fence(&mut self, limit: Duration) -> Result<(), BrokerError> {
-        let request = Request::Init { id: self.rc(), timeout: (times::TRANSACTION / MS) as i32, current: NOBODY };
+        let request =
+            Request::Init { id: self.rc(), timeout: (times::TRANSACTION / MS) as i32, current: NOBODY };
         match self.request(&request, after(limit))? {
             Answer::Init(producer) => {
                 self.me = producer;
@@ -370,7 +372,10 @@ impl Producer for SimProducer {
         }
         if !self.transaction.group_added {
             self.transaction.known = true;
-            self.asked(&Request::AddOffsets { id: self.rc(), producer: self.me, group: name.clone() }, until)?;
+            self.asked(
+                &Request::AddOffsets { id: self.rc(), producer: self.me, group: name.clone() },
+                until,
+            )?;
             self.transaction.group_added = true;
         }
         self.asked(
@@ -408,7 +413,8 @@ impl Producer for SimProducer {
             self.asked(&Request::EndTxn { id: self.rc(), producer: self.me, commit: false }, until)?;
         }
         if std::mem::take(&mut self.bump) {
-            let request = Request::Init { id: self.rc(), timeout: (times::TRANSACTION / MS) as i32, current: self.me };
+            let request =
+                Request::Init { id: self.rc(), timeout: (times::TRANSACTION / MS) as i32, current: self.me };
             match self.request(&request, until)? {
                 Answer::Init(producer) => {
                     self.me = producer;

@@ -80,7 +80,9 @@ pub(crate) fn raw(bytes: &Bytes) -> Vec<Batch<Item>> {
         let content = match Marker::read(&header, batch) {
             Ok(Some(marker)) if header.is_control() => Content::Marker { commit: marker.commit },
             _ if header.is_control() => return,
-            _ => Content::Records(items(&header, batch).into_iter().map(|item| (item.offset, item)).collect()),
+            _ => {
+                Content::Records(items(&header, batch).into_iter().map(|item| (item.offset, item)).collect())
+            }
         };
         found.push(Batch { base_offset: header.base_offset, producer, content });
     });

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 
 use flechtwerk::simulation::{
-    Abort, BatchId, Command, CommittedInput, Config, Event, FIRST_POSITIONS, InputRange, Machine, Outcome, Stamp,
+    Abort, BatchId, Command, CommittedInput, Config, Event, FIRST_POSITIONS, InputRange, Machine, Outcome,
+    Stamp,
 };
 use hashbrown::{DefaultHashBuilder, HashSet};
 
@@ -21,9 +22,10 @@ pub struct Found {
     pub steps: usize,
     /// States from which the work was carried to its end, faults left out, all of which were.
     pub ends: usize,
+    /// Nothing was left to look at: all histories were searched.
+    pub complete: bool,
 }
 
-const RECORDS: i64 = 2;
 /// Commits on their way at a time.
 const LATE: usize = 1;
 
@@ -56,6 +58,7 @@ struct Late {
 
 #[derive(Clone, Hash, PartialEq, Eq)]
 struct World {
+    records: i64,
     epoch: u64,
     committed: CommittedInput,
     /// The state in the changelog.
@@ -104,13 +107,14 @@ const STEPS: [Step; 20] = [
 
 type Violation = String;
 
-/// Searches all histories with at most this many fences.
+/// Searches all histories with at most this many fences, over so many records, the shortest ones first; not beyond so many states.
 ///
 /// # Errors
 ///
 /// The first history found that breaks something, step by step.
-pub fn search_to(fences: u64) -> Result<Found, Violation> {
+pub fn search(fences: u64, records: i64, most: usize) -> Result<Found, Violation> {
     let begin = World {
+        records,
         epoch: 0,
         committed: CommittedInput::default(),
         changelog: 0,
@@ -124,8 +128,12 @@ pub fn search_to(fences: u64) -> Result<Found, Violation> {
     // Each state's way to it: the one before, and the step.
     let mut ways: Vec<(usize, usize, Step)> = vec![(0, 0, Step::Late)];
     let mut open: VecDeque<(usize, World)> = VecDeque::from([(0, begin)]);
-    let mut found = Found { states: 1, steps: 0, ends: 0 };
+    let mut found = Found { states: 1, steps: 0, ends: 0, complete: true };
     while let Some((place, world)) = open.pop_front() {
+        if found.states >= most {
+            found.complete = false;
+            break;
+        }
         for owner in 0..2 {
             for step in STEPS {
                 let mut next = world.clone();
@@ -139,7 +147,7 @@ pub fn search_to(fences: u64) -> Result<Found, Violation> {
                     found.states += 1;
                     let index = ways.len();
                     ways.push((place, owner, step));
-                    if index % 8 == 0 {
+                    if index.is_multiple_of(8) {
                         found.ends += 1;
                         next.clone().settle().map_err(|what| way(&ways, place, owner, step, &what))?;
                     }
@@ -165,7 +173,7 @@ fn way(ways: &[(usize, usize, Step)], mut place: usize, owner: usize, step: Step
 impl World {
     /// What tells states apart. Which owner is which does not matter.
     fn print(&self, hasher: &DefaultHashBuilder) -> u64 {
-        let World { epoch, committed, changelog, counter, late, owners } = self;
+        let World { records: _, epoch, committed, changelog, counter, late, owners } = self;
         let rest = hasher.hash_one((epoch, committed, changelog, counter, late));
         let each = owners.each_ref().map(|owner| hasher.hash_one(owner));
         hasher.hash_one((rest, each[0].min(each[1]), each[0].max(each[1])))
@@ -243,9 +251,11 @@ impl World {
 
     fn compute(&mut self, owner: usize, records: i64) -> bool {
         let one = &mut self.owners[owner];
-        let Some(machine) = one.machine.as_ref().filter(|machine| machine.may_compute()) else { return false };
+        let Some(machine) = one.machine.as_ref().filter(|machine| machine.may_compute()) else {
+            return false;
+        };
         let _ = machine;
-        if one.computed + records > RECORDS {
+        if one.computed + records > self.records {
             return false;
         }
         // The place in the input names a batch well enough, and keeps the number of states finite.
@@ -318,7 +328,9 @@ impl World {
                 one.store = (stamp, self.changelog);
                 Event::Restored { empty: self.changelog == 0 }
             }
-            Command::ReadRanges => Event::Ranges(vec![InputRange { low: 0, stable: RECORDS, high: RECORDS }]),
+            Command::ReadRanges => {
+                Event::Ranges(vec![InputRange { low: 0, stable: self.records, high: self.records }])
+            }
             Command::Apply { id, stamp } => {
                 let batch = one.batches.iter().find(|batch| batch.id == id).cloned();
                 one.batches.retain(|batch| batch.id != id);
@@ -335,7 +347,14 @@ impl World {
         Ok(true)
     }
 
-    fn send(&mut self, owner: usize, id: BatchId, stamp: Stamp, to: i64, outcome: u8) -> Result<bool, Violation> {
+    fn send(
+        &mut self,
+        owner: usize,
+        id: BatchId,
+        stamp: Stamp,
+        to: i64,
+        outcome: u8,
+    ) -> Result<bool, Violation> {
         let one = &self.owners[owner];
         let batch = match one.batches.iter().find(|batch| batch.id == id) {
             Some(batch) => batch.clone(),
@@ -393,7 +412,7 @@ impl World {
             self.step(0, Step::Waited, u64::MAX)?;
             self.compute(0, 1);
             self.work(0, 0, u64::MAX)?;
-            if self.committed.offset == Some(RECORDS) && self.owners[0].work.is_empty() {
+            if self.committed.offset == Some(self.records) && self.owners[0].work.is_empty() {
                 return Ok(());
             }
         }
@@ -408,9 +427,12 @@ mod tests {
 
     #[test]
     fn all_histories_of_the_small_model_hold() {
-        let found = search_to(2).unwrap_or_else(|way| panic!("{way}"));
-        println!("{found:?}");
-        assert!(found.states > 10_000, "{found:?}");
+        // One owner whole, and two up to where it takes too long without optimization: `scripts/simulate small` goes on.
+        for (fences, most) in [(1, usize::MAX), (2, 60_000)] {
+            let found = search(fences, 2, most).unwrap_or_else(|way| panic!("{way}"));
+            println!("{fences} fences: {found:?}");
+            assert!(found.states > 10_000, "{found:?}");
+        }
     }
 
     /// What the machine decides by itself can be broken in it alone.
@@ -418,7 +440,7 @@ mod tests {
     fn a_broken_machine_is_caught() {
         for flaw in [Flaw::NoStampAfterFence, Flaw::SentAgain, Flaw::StaleStore] {
             switch_on(&[flaw]);
-            let found = search_to(2);
+            let found = search(2, 2, usize::MAX);
             switch_on(&[]);
             assert!(found.is_err(), "{flaw:?} was not caught");
         }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use flechtwerk::simulation::{
-    ChangelogRecord, Store, StoreError, StoreFactory, StoreId, StoreSize,
-};
+use flechtwerk::simulation::{ChangelogRecord, Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 use crate::chance::Chance;
 
 /// A state folder of a process.
 #[derive(Clone, Default)]
-pub(crate) struct Disk(Arc<Mutex<BTreeMap<(String, i32), Arc<SimStore>>>>);
+pub(crate) struct Disk(Arc<Mutex<Folders>>);
+
+/// By application id and partition.
+type Folders = BTreeMap<(String, i32), Arc<SimStore>>;
 
 #[derive(Clone, Debug)]
 enum Write {
@@ -69,7 +70,7 @@ impl SimStore {
 }
 
 impl Disk {
-    fn stores(&self) -> MutexGuard<'_, BTreeMap<(String, i32), Arc<SimStore>>> {
+    fn stores(&self) -> MutexGuard<'_, Folders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +120,9 @@ impl Store for SimStore {
 
     fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
         let inside = self.lock();
-        found.extend(keys.iter().map(|key| inside.now.entries.get(*key).map(|value| Bytes::copy_from_slice(value))));
+        found.extend(
+            keys.iter().map(|key| inside.now.entries.get(*key).map(|value| Bytes::copy_from_slice(value))),
+        );
         Ok(())
     }
 

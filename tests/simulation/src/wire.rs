@@ -37,9 +37,21 @@ pub const KINDS: [&str; 12] = [
 /// A request.
 #[derive(Clone)]
 pub(crate) enum Request {
-    Init { id: Rc<str>, timeout: i32, current: Producer },
-    AddPartitions { id: Rc<str>, producer: Producer, partitions: Vec<TopicPartition> },
-    AddOffsets { id: Rc<str>, producer: Producer, group: Rc<str> },
+    Init {
+        id: Rc<str>,
+        timeout: i32,
+        current: Producer,
+    },
+    AddPartitions {
+        id: Rc<str>,
+        producer: Producer,
+        partitions: Vec<TopicPartition>,
+    },
+    AddOffsets {
+        id: Rc<str>,
+        producer: Producer,
+        group: Rc<str>,
+    },
     TxnCommit {
         id: Rc<str>,
         producer: Producer,
@@ -48,16 +60,44 @@ pub(crate) enum Request {
         offsets: Vec<OffsetCommit>,
     },
     /// Outside of any transaction.
-    Commit { group: Rc<str>, offsets: Vec<OffsetCommit> },
-    Produce { id: Rc<str>, producer: Producer, log: usize, batch: Bytes },
-    EndTxn { id: Rc<str>, producer: Producer, commit: bool },
+    Commit {
+        group: Rc<str>,
+        offsets: Vec<OffsetCommit>,
+    },
+    Produce {
+        id: Rc<str>,
+        producer: Producer,
+        log: usize,
+        batch: Bytes,
+    },
+    EndTxn {
+        id: Rc<str>,
+        producer: Producer,
+        commit: bool,
+    },
     Join(Box<JoinRequest>),
     Sync(Box<SyncRequest>),
-    Heartbeat { group: Rc<str>, generation: i32, member: String, fixed: Option<String> },
-    Leave { group: Rc<str>, member: LeavingMember },
-    OffsetFetch { group: Rc<str>, partitions: Vec<TopicPartition>, stable: bool },
-    ListOffsets { log: usize },
-    Fetch { queue: usize },
+    Heartbeat {
+        group: Rc<str>,
+        generation: i32,
+        member: String,
+        fixed: Option<String>,
+    },
+    Leave {
+        group: Rc<str>,
+        member: LeavingMember,
+    },
+    OffsetFetch {
+        group: Rc<str>,
+        partitions: Vec<TopicPartition>,
+        stable: bool,
+    },
+    ListOffsets {
+        log: usize,
+    },
+    Fetch {
+        queue: usize,
+    },
 }
 
 impl Request {
@@ -85,7 +125,9 @@ impl Request {
             Request::Init { id, .. }
             | Request::AddPartitions { id, .. }
             | Request::AddOffsets { id, .. }
-            | Request::EndTxn { id, .. } => usize::from(id.as_bytes().last().copied().unwrap_or(0)) % (NODES - 1),
+            | Request::EndTxn { id, .. } => {
+                usize::from(id.as_bytes().last().copied().unwrap_or(0)) % (NODES - 1)
+            }
             Request::Produce { log, .. } | Request::ListOffsets { log } => log % NODES,
             // Fetches have connections of their own; a queue's are one after the other anyway.
             Request::Fetch { queue } => queue % NODES,
@@ -151,7 +193,14 @@ pub(crate) struct Slot {
     pub(crate) node: usize,
     /// Which of the client's connections to the node.
     pub(crate) connection: u32,
-    pub(crate) request: Request,
+    pub(crate) kind: usize,
+    /// Of a fetch: for which queue.
+    pub(crate) queue: Option<usize>,
+    pub(crate) waits: bool,
+    /// Until it has arrived.
+    pub(crate) request: Option<Request>,
+    /// On its way back.
+    pub(crate) answer: Option<Answer>,
     pub(crate) arrived: bool,
     pub(crate) silent: bool,
     pub(crate) cut_after: bool,

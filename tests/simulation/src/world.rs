@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(crate) enum Event {
     /// A request arrives.
     Arrive(usize),
     /// An answer arrives.
-    Answer(usize, Box<Answered>),
+    Answer(usize),
     /// A connection is found broken.
     Broken(usize, usize, u32),
     /// A client has waited long enough for this request.
@@ -50,15 +50,6 @@ pub(crate) enum Event {
     Start(usize),
     /// A process goes on.
     Continue(usize, u32),
-}
-
-#[derive(Clone)]
-pub(crate) struct Answered(pub(crate) Answer);
-
-impl std::fmt::Debug for Answered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0.code())
-    }
 }
 
 pub(crate) struct Timed {
@@ -113,6 +104,8 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) now: Micros,
     events: BinaryHeap<Reverse<Timed>>,
+    /// When requests are overdue, in this order: all may take equally long.
+    overdue: VecDeque<(Micros, usize)>,
     numbers: u64,
     pub(crate) broker: Broker,
     pub(crate) processes: Vec<Process>,
@@ -186,12 +179,13 @@ impl World {
         World {
             plan,
             now: 0,
-            events: BinaryHeap::new(),
+            events: BinaryHeap::with_capacity(128),
+            overdue: VecDeque::with_capacity(128),
             numbers: 0,
             broker: Broker::new(),
             processes,
             clients: Vec::new(),
-            slots: Vec::new(),
+            slots: Vec::with_capacity(512),
             members: Vec::new(),
             queues: Vec::new(),
             marking: Vec::new(),
@@ -231,7 +225,26 @@ impl World {
     /// The next event, and moves the clock to it; `None` beyond `until`.
     pub(crate) fn next(&mut self, until: Micros) -> Option<Event> {
         loop {
+            while let Some((_, slot)) = self.overdue.front()
+                && !matches!(self.slots[*slot].state, State::Pending)
+            {
+                self.overdue.pop_front();
+            }
+            if let Some((at, slot)) = self.overdue.front().copied()
+                && at <= self.now
+            {
+                self.overdue.pop_front();
+                self.after(0, Event::Overdue(slot));
+            }
             let at = self.events.peek().map(|Reverse(timed)| timed.at);
+            if let Some((overdue, slot)) = self.overdue.front().copied()
+                && overdue <= until
+                && at.is_none_or(|at| overdue < at)
+            {
+                self.overdue.pop_front();
+                self.at(overdue, Event::Overdue(slot));
+                continue;
+            }
             if let Some(due) = self.broker.deadline()
                 && at.is_none_or(|at| due <= at)
                 && due <= until
@@ -260,7 +273,9 @@ impl World {
     fn process_of(&self, event: &Event) -> Option<usize> {
         match event {
             Event::Wake(process, _) => Some(*process),
-            Event::Answer(slot, _) | Event::Overdue(slot) => Some(self.clients[self.slots[*slot].client].process),
+            Event::Answer(slot) | Event::Overdue(slot) => {
+                Some(self.clients[self.slots[*slot].client].process)
+            }
             Event::Broken(client, ..) => Some(self.clients[*client].process),
             Event::Member(member, _) => Some(self.clients[self.members[*member].client].process),
             Event::Fetch(queue) => Some(self.clients[self.queues[*queue].client].process),
@@ -307,24 +322,30 @@ impl World {
         let nth = self.counts[kind];
         self.counts[kind] += 1;
         let slot = self.slots.len();
-        let fault = self.request_faults.iter().find(|(k, n, _)| *k == kind && *n == nth).map(|(.., wire)| *wire);
+        let fault =
+            self.request_faults.iter().find(|(k, n, _)| *k == kind && *n == nth).map(|(.., wire)| *wire);
         let mut delay = self.delay();
         let one = &mut self.clients[client];
         one.sent(kind);
         one.pending.push(slot);
         let number = one.connections[node].number;
+        let queue = if let Request::Fetch { queue } = request { Some(queue) } else { None };
         self.slots.push(Slot {
+            kind,
+            queue,
+            waits,
+            answer: None,
             client,
             node,
             connection: number,
-            request,
+            request: Some(request),
             arrived: false,
             silent: false,
             cut_after: false,
             state: State::Pending,
         });
         match waits {
-            false => self.after(REQUEST_TIMEOUT, Event::Overdue(slot)),
+            false => self.overdue.push_back((self.now + REQUEST_TIMEOUT, slot)),
             // It waits for others, or for records. Only where it was lost is its time-out of interest.
             true if fault == Some(Wire::Silent) => self.after(4 * REQUEST_TIMEOUT, Event::Overdue(slot)),
             true => {}
@@ -368,7 +389,7 @@ impl World {
 
     /// A request that has no time-out of its own, and no answer to come: the client gives it up in the end.
     fn give_up(&mut self, slot: usize) {
-        if self.slots[slot].request.waits() {
+        if self.slots[slot].waits {
             self.after(4 * REQUEST_TIMEOUT, Event::Overdue(slot));
         }
     }
@@ -393,10 +414,10 @@ impl World {
             self.slots[slot].silent = true;
             return self.give_up(slot);
         }
-        if let Request::Fetch { queue } = self.slots[slot].request {
+        if let Some(queue) = self.slots[slot].queue {
             return self.fetch_arrives(slot, queue);
         }
-        let request = self.slots[slot].request.clone();
+        let Some(request) = self.slots[slot].request.take() else { return };
         let mut todo = Vec::new();
         let answer = self.broker.handle(slot, &request, self.now, &mut todo);
         self.say(|| {
@@ -424,10 +445,12 @@ impl World {
         }
         let at = wire.back.max(self.now + delay);
         wire.back = at;
-        self.at(at, Event::Answer(slot, Box::new(Answered(answer))));
+        self.slots[slot].answer = Some(answer);
+        self.at(at, Event::Answer(slot));
     }
 
-    pub(crate) fn answered(&mut self, slot: usize, answer: Answer) {
+    pub(crate) fn answered(&mut self, slot: usize) {
+        let Some(answer) = self.slots[slot].answer.take() else { return };
         let Slot { client, node, connection, ref state, .. } = self.slots[slot];
         if self.clients[client].connections[node].number != connection || !matches!(state, State::Pending) {
             return;
@@ -437,18 +460,17 @@ impl World {
 
     fn finish(&mut self, slot: usize, state: State, lost: bool) {
         let client = self.slots[slot].client;
-        let kind = self.slots[slot].request.kind();
+        let kind = self.slots[slot].kind;
         self.slots[slot].state = state;
         self.clients[client].done(kind, lost);
         self.clients[client].pending.retain(|pending| *pending != slot);
         let process = self.clients[client].process;
         self.touch(process);
         if !self.is_gone(client) {
-            match &self.slots[slot].request {
-                Request::Fetch { queue } => self.fetched(*queue, slot),
-                Request::Join(_) | Request::Sync(_) | Request::Heartbeat { .. } | Request::Leave { .. } => {
-                    self.member_hears(client, slot);
-                }
+            match (self.slots[slot].queue, kind) {
+                (Some(queue), _) => self.fetched(queue, slot),
+                // JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+                (None, 6..=8) => self.member_hears(client, slot),
                 _ => {}
             }
         }
@@ -474,7 +496,7 @@ impl World {
         }
     }
 
-    pub(crate) fn overdue(&mut self, slot: usize) {
+    pub(crate) fn is_overdue(&mut self, slot: usize) {
         let Slot { client, node, connection, ref state, .. } = self.slots[slot];
         if matches!(state, State::Pending) {
             self.broken(client, node, connection);
