@@ -191,7 +191,8 @@ impl Commands {
                 })
             }
             ["cargo", "run", rest @ ..] => self.cargo_run(rest),
-            ["cargo", "new", _] | ["cd", _] | ["printf", ..] => Ok(()),
+            ["cargo", "new", _] | ["cd", _] | ["printf", ..] | ["bash"] => Ok(()),
+            ["psql", arguments @ ..] => self.files(arguments),
             ["cargo", "test" | "build" | "check", rest @ ..] => {
                 let packages = rest.windows(2).filter(|pair| pair[0] == "-p");
                 packages.map(|pair| pair[1]).try_for_each(|package| self.package(package))
@@ -203,7 +204,9 @@ impl Commands {
                     return Err(format!("there is no {path}"));
                 }
                 match rest.iter().position(|word| *word == "--") {
-                    Some(at) if path == "scripts/kafka" => self.check(&rest[at + 1..].join(" ")),
+                    Some(at) if ["scripts/kafka", "scripts/postgres"].contains(&path) => {
+                        self.check(&rest[at + 1..].join(" "))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -217,11 +220,33 @@ impl Commands {
         if self.packages.contains(name) { Ok(()) } else { Err(format!("there is no package `{name}`")) }
     }
 
+    /// What `--file` names is there.
+    fn files(&self, arguments: &[&str]) -> Result<(), String> {
+        let mut files = arguments.windows(2).filter(|pair| pair[0] == "--file").map(|pair| pair[1]);
+        files
+            .find(|file| !root().join(file).is_file())
+            .map_or(Ok(()), |file| Err(format!("there is no {file}")))
+    }
+
+    fn binary(&self, name: &str) -> Result<(), String> {
+        let examples = std::fs::read_dir(root().join("examples")).into_iter().flatten().flatten();
+        let mut files = examples.map(|example| example.path().join(format!("src/bin/{name}.rs")));
+        if files.any(|file| file.is_file()) {
+            Ok(())
+        } else {
+            Err(format!("no example has a binary `{name}`"))
+        }
+    }
+
     fn cargo_run(&self, words: &[&str]) -> Result<(), String> {
         let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let (cargo, arguments) = (&words[..end], words.get(end + 1..).unwrap_or_default());
         for pair in cargo.windows(2).filter(|pair| pair[0] == "-p") {
             self.package(pair[1])?;
+        }
+        // Another program of an example, with flags of its own.
+        if let Some(at) = cargo.iter().position(|word| *word == "--bin") {
+            return self.binary(cargo.get(at + 1).copied().unwrap_or_default());
         }
         let named: Vec<&str> = arguments.iter().copied().take_while(|word| !word.starts_with('-')).collect();
         let command = match named.as_slice() {

@@ -9,11 +9,19 @@ use bytes::Bytes;
 
 /// One record of a changelog, or one change of a store: the same bytes in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 pub struct ChangelogRecord {
     /// Kind byte and key.
     pub key: Bytes,
     /// `None` is a delete.
     pub value: Option<Bytes>,
+}
+
+impl ChangelogRecord {
+    /// True of an entry of this kind.
+    pub(crate) fn is_of(&self, kind: Kind) -> bool {
+        self.key.first() == Some(&kind.byte())
+    }
 }
 
 /// What an entry of a changelog is about: the first byte of its key.
@@ -25,6 +33,13 @@ pub(crate) enum Kind {
     Timer = 1,
     /// What a task notes about itself.
     Task = 2,
+}
+
+impl Kind {
+    /// The first byte of the key.
+    pub(crate) fn byte(self) -> u8 {
+        self as u8
+    }
 }
 
 /// Bytes that no release of this crate, or only a later one, has written.
@@ -42,7 +57,7 @@ pub(crate) enum FormatError {
 
 /// Appends the key of an entry, for those who gather many keys in one buffer.
 pub(crate) fn put_key(kind: Kind, key: &[u8], into: &mut Vec<u8>) {
-    into.push(kind as u8);
+    into.push(kind.byte());
     into.extend_from_slice(key);
 }
 

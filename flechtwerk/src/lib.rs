@@ -48,6 +48,7 @@
 //!   `topology`.
 //! - `rocksdb` (default): keeps state on disk.
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
+//! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 
 #[macro_use]
 mod flaws;
@@ -72,6 +73,7 @@ mod shared;
 mod state;
 mod table;
 pub mod testing;
+mod timers;
 mod topic;
 
 mod chosen;
@@ -129,6 +131,7 @@ pub use resource::{Res, Resource, Secret};
 pub use shared::{Shared, SharedParts};
 pub use state::{State, StateValue};
 pub use table::{Row, Table, TableTopic};
+pub use timers::{Clock, Timer, Timers};
 pub use topic::{Key, Topic, Value};
 
 pub use flechtwerk_macros::{Input, State, extractor, resource, topic, transformer};

@@ -67,7 +67,8 @@ pub fn run(
     started: impl FnOnce(Box<dyn Fn() + Send>),
 ) -> Result<(), String> {
     let stages: Vec<_> = process.pipeline.stages.iter().map(|stage| stage.info()).collect();
-    let mapping = Mapping { namespace: "", topics: &std::collections::BTreeMap::new() };
+    let nothing = std::collections::BTreeMap::new();
+    let mapping = Mapping::of("", &nothing);
     let named = names(process.pipeline.name, &stages, mapping)
         .map_err(|problems| format!("{} problems of naming", problems.len()))?;
     let times = process.times;

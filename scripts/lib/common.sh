@@ -9,7 +9,8 @@
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
     --package flechtwerk-dev-broker --package flechtwerk-conformance
-    --package flechtwerk-checkers --package flechtwerk-simulation)
+    --package flechtwerk-checkers --package flechtwerk-simulation
+    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
   QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
     --features "flechtwerk/kafka flechtwerk/broker-tests")
@@ -17,7 +18,8 @@
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
     --exclude flechtwerk-simulation
-    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests")
+    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.
@@ -60,6 +62,47 @@ with_lock() {
   else
     "$@"
   fi
+}
+
+# run_beside COMMAND..: runs the command of a script that keeps a server meanwhile, and gives its status. A signal is heard at once and
+# handed on, so that the server can be removed afterwards.
+run_beside() {
+  local child status=0
+  # In the background, or a signal would be heard only after the command's end.
+  (
+    trap - EXIT INT TERM HUP
+    exec "$@"
+  ) <&0 &
+  child=$!
+  # A terminal's ^C reaches the command by itself; a second one might mean "at once" to it.
+  trap ':' INT
+  # shellcheck disable=SC2064  # this child
+  trap "kill -TERM $child 2>/dev/null || true" TERM HUP
+  while :; do
+    status=0
+    wait "$child" || status=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  return "$status"
+}
+
+# Below the range from which systems take ports for outgoing connections, so that a server that was killed finds its own again.
+PORT_FIRST=20000
+PORT_COUNT=12000
+
+port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# free_ports N: that many distinct ports on which nothing listens.
+free_ports() {
+  local want=$1 port chosen=" "
+  while [ "$want" -gt 0 ]; do
+    port=$((PORT_FIRST + (RANDOM * 32768 + RANDOM) % PORT_COUNT))
+    case $chosen in *" $port "*) continue ;; esac
+    port_is_free "$port" || continue
+    chosen="$chosen$port "
+    want=$((want - 1))
+    printf '%s\n' "$port"
+  done
 }
 
 # maven_failed LOG: the last lines of a maven run that failed, and what to look at.

@@ -9,9 +9,6 @@ SLF4J_VERSION=1.7.36
 # A loaded machine of two cores brings three nodes up in about 25 s; this is for the worst of days.
 KAFKA_START_SECONDS=${KAFKA_START_SECONDS:-120}
 KAFKA_STOP_SECONDS=20
-# Below the range from which systems take ports for outgoing connections, so that a killed node finds its own again.
-PORT_FIRST=20000
-PORT_COUNT=12000
 
 kafka_libs() { printf '%s\n' "$(flechtwerk_cache)/kafka/libs-$KAFKA_VERSION"; }
 
@@ -57,21 +54,6 @@ java_run() {
     -Dorg.slf4j.simpleLogger.defaultLogLevel="$level" \
     -Dorg.slf4j.simpleLogger.showDateTime=true -Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS \
     -cp "$(kafka_libs)/*" "$@"
-}
-
-port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-
-# free_ports N: that many distinct ports on which nothing listens.
-free_ports() {
-  local want=$1 port chosen=" "
-  while [ "$want" -gt 0 ]; do
-    port=$((PORT_FIRST + (RANDOM * 32768 + RANDOM) % PORT_COUNT))
-    case $chosen in *" $port "*) continue ;; esac
-    port_is_free "$port" || continue
-    chosen="$chosen$port "
-    want=$((want - 1))
-    printf '%s\n' "$port"
-  done
 }
 
 # A random KRaft id: 16 bytes as base64 for URLs, not starting with a dash.

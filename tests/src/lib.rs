@@ -13,12 +13,14 @@ pub mod kafka;
 pub mod observer;
 pub mod pipeline;
 pub mod probe;
+pub mod readme;
 pub mod source;
 pub mod stages_extract;
 pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_shared;
 pub mod stages_state;
+pub mod stages_timers;
 pub mod stages_upgrade;
 pub mod wait;
 

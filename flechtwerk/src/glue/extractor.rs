@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use super::runner::{caught, panicked};
 use super::{
     AnyStage, BoxFuture, Closing, Env, Failure, FailureKind, Listed, Opening, Outputs, Params, RawRecord,
-    Round, RoundEnd, SharedParams, StageInfo, StateChange, Topics, Tried, Trouble, Visit,
+    Round, RoundEnd, SharedParams, StageInfo, StateChange, Times, Topics, Tried, Trouble, Visit,
 };
 use crate::error::BoxError;
 use crate::next::Next;
@@ -111,6 +111,8 @@ pub trait Extractor: Sized + 'static {
             `Out`, not returned"
 )]
 pub trait Polled {
+    /// What generated code asks for, to tell what does not return this.
+    const PROOF: usize = 0;
     fn polled(self) -> Result<Next, BoxError>;
 }
 
@@ -119,11 +121,6 @@ impl<E: Into<BoxError>> Polled for Result<Next, E> {
     fn polled(self) -> Result<Next, BoxError> {
         self.map_err(Into::into)
     }
-}
-
-/// Proof that a function returns what an extractor returns.
-pub const fn returns_next<R: Polled>() -> usize {
-    0
 }
 
 /// A function that says whether a config is suspended.
@@ -192,7 +189,13 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     let Page { config, state, change, outputs } = page;
     let mut pool = Vec::new();
     let mut slots = {
-        let mut opening = Opening { stored: state.as_ref(), outputs: 0, pool: &mut pool };
+        let mut opening = Opening {
+            stored: state.as_ref(),
+            timers: None,
+            times: Times::default(),
+            outputs: 0,
+            pool: &mut pool,
+        };
         caught(|| E::Slots::open(&mut opening))?
     };
     // The timestamp of the config is not that of what it leads to.
@@ -213,6 +216,8 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     let mut closing = Closing {
         stored: state.as_ref(),
         change,
+        stored_timers: None,
+        timers_change: &mut StateChange::Unchanged,
         outputs,
         pool: &mut pool,
         scratch: &mut Vec::new(),

@@ -11,6 +11,7 @@ use crate::resource::Res;
 use crate::shared::{Shared, SharedPart, SharedParts};
 use crate::state::{State, StateValue};
 use crate::table::Table;
+use crate::timers::Timers;
 use crate::topic::Topic;
 
 /// What a parameter by `&` stands for.
@@ -129,9 +130,13 @@ impl<P: SharedParam<Role: SharedRole<P>> + Send + Sync, Rest: SharedParams> Shar
     }
 }
 
-/// The check of a parameter.
-pub const fn shared<P: SharedParam<Role: SharedRole<P>>>() -> &'static [Share] {
-    <P::Role as SharedRole<P>>::SHARES
+/// Asked of the role of a parameter by `&`; for the errors' sake, as [`FitsByMut`](super::FitsByMut).
+pub trait FitsByRef<P> {
+    const SHARES: &'static [Share];
+}
+
+impl<P, R: SharedRole<P>> FitsByRef<P> for R {
+    const SHARES: &'static [Share] = R::SHARES;
 }
 
 /// A parameter by `&`, right or wrong; what is known to be wrong has a role of its own, for its own message.
@@ -150,10 +155,12 @@ impl<P: Shared> SharedParam for P {
     type Role = Right;
 }
 
+#[diagnostic::do_not_recommend]
 impl<R: 'static> SharedParam for Res<R> {
     type Role = Single;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: 'static> SharedParam for Table<T> {
     type Role = Single;
 }
@@ -165,6 +172,11 @@ impl<S: StateValue> SharedParam for State<S> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Topic> SharedParam for Out<T> {
+    type Role = ByMut<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl SharedParam for Timers {
     type Role = ByMut<Self>;
 }
 

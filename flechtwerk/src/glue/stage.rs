@@ -11,7 +11,7 @@ use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, SharedParams,
     StageInfo,
 };
-use super::{ByRef, PartList, StateChange, TopicInfo};
+use super::{ByRef, Due, FiredTimer, PartList, StateChange, Times, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
@@ -32,6 +32,8 @@ pub type Tried<T> = Result<T, Trouble>;
 /// What parameters are made from, at the first record of a bucket.
 pub struct Opening<'a> {
     pub(crate) stored: Option<&'a Bytes>,
+    pub(crate) timers: Option<&'a Bytes>,
+    pub(crate) times: Times,
     /// How many outputs were opened before this one.
     pub(crate) outputs: u16,
     pub(crate) pool: &'a mut Vec<Buffer>,
@@ -41,6 +43,8 @@ pub struct Opening<'a> {
 pub struct Closing<'a> {
     pub(crate) stored: Option<&'a Bytes>,
     pub(crate) change: &'a mut StateChange,
+    pub(crate) stored_timers: Option<&'a Bytes>,
+    pub(crate) timers_change: &'a mut StateChange,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) pool: &'a mut Vec<Buffer>,
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -54,6 +58,8 @@ pub enum Visit<'a, 'b> {
     Begin(&'a RawRecord),
     /// It was: each adds the bytes that wait in it, or says what failed in it meanwhile.
     Check(&'a mut usize),
+    /// Is a timer due?
+    Due(&'a mut Due),
     /// It was the last of its bucket.
     Close(&'a mut Closing<'b>),
 }
@@ -89,6 +95,15 @@ pub trait Stage: Sized + 'static {
         slots: &mut Self::Slots,
         shared: &Self::Shared,
     ) -> impl Future<Output: Outcome> + Send;
+    /// Calls the function for timers; generated where the stage takes timers.
+    fn on_timer(
+        timer: FiredTimer,
+        _: &mut Self::Slots,
+        _: &Self::Shared,
+    ) -> impl Future<Output = Tried<()>> + Send {
+        drop(timer);
+        std::future::ready(Ok(()))
+    }
 }
 
 /// What `pipeline!` finds under the path of a stage.
@@ -176,8 +191,8 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 }
 
-/// The check of a parameter; `D` is what the attribute says of the state.
-pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'static [Part] {
+/// What a parameter stands for; given that the rest of it was checked.
+pub const fn slot<P: SlotParam>(_: &[usize]) -> &'static [Part] {
     P::PARTS
 }
 
@@ -185,7 +200,7 @@ pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'st
 #[diagnostic::on_unimplemented(
     message = "a stage can't be given a `&mut {Self}`",
     label = "not a parameter of a stage",
-    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; what \
+    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, `&mut Timers`, and `&mut` of a type of your own that implements `Slot`; what \
             the stages share, a `&Table<T>` or a `&Res<R>`, comes by `&`"
 )]
 pub trait SlotParam: Sized + Send + 'static {
@@ -196,7 +211,6 @@ pub trait SlotParam: Sized + Send + 'static {
     fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
 }
 
-#[diagnostic::do_not_recommend]
 impl<P: Slot> SlotParam for P {
     type Keeps = <P::Parts as SlotParts>::Keeps;
     type Role = Right;
@@ -238,6 +252,14 @@ wrong!(Table<T>, ByRef where 'static);
 pub struct Right;
 /// The role of an input among the other parameters.
 pub struct ByValue<P>(PhantomData<P>);
+
+/// Asked of the role of a parameter by `&mut`. It stands before [`RoleOk`] for the errors' sake: rustc says less of a
+/// constant that is missing than of a bound of a function that is not met, and lists no types that have it.
+pub trait FitsByMut {
+    const PROOF: usize = 0;
+}
+
+impl<R: RoleOk> FitsByMut for R {}
 
 /// Roles that are right.
 pub trait RoleOk {}
@@ -363,27 +385,24 @@ impl<X> Same for X {
     type T = X;
 }
 
-/// A parameter that keeps no state, or an attribute that names none.
+/// A parameter that keeps no state.
 pub struct NoState;
 /// A parameter that keeps an `S`.
-pub struct Holds<S>(PhantomData<S>);
-/// An attribute that says `state = S`.
-pub struct Says<S>(PhantomData<S>);
+pub struct StateParameter<S>(PhantomData<S>);
 
-/// What the attribute says and what the parameter keeps go together.
+/// Asked of what a parameter keeps: goes it together with the state that the attribute names? As with [`FitsByMut`], for
+/// the errors' sake.
+pub trait KeptAs<A> {
+    const PROOF: usize = 0;
+}
+
+impl<K: Agrees<A>, A> KeptAs<A> for K {}
+
+/// What the parameter keeps agrees with `state = A` in the attribute.
 #[diagnostic::on_unimplemented(message = "`state` in the attribute and the parameter disagree")]
-pub trait DeclaredAs<D> {}
-impl<D> DeclaredAs<D> for NoState {}
-impl<S, A: SameState<S>> DeclaredAs<Says<A>> for Holds<S> {}
-impl<S> DeclaredAs<NoState> for Holds<S> where NoState: SaysState<S> {}
-
-/// Never implemented for [`NoState`]: carries a message.
-#[diagnostic::on_unimplemented(
-    message = "the function takes a `State<{S}>`, of which the attribute says nothing",
-    label = "add `state = {S}` to the attribute",
-    note = "a stage with state has a store and a changelog topic, so its attribute says so"
-)]
-pub trait SaysState<S> {}
+pub trait Agrees<A> {}
+impl<A> Agrees<A> for NoState {}
+impl<S, A: SameState<S>> Agrees<A> for StateParameter<S> {}
 
 /// Implemented for one and the same type only.
 #[diagnostic::on_unimplemented(
@@ -401,6 +420,8 @@ impl<S> SameState<S> for S {}
     note = "`Result<(), E>` will do with every `E` that goes into a `Box<dyn Error + Send + Sync>`; results are sent with `Out`, not returned"
 )]
 pub trait Outcome {
+    /// What generated code asks for, to tell what does not return this.
+    const PROOF: usize = 0;
     fn outcome(self) -> Result<(), BoxError>;
 }
 
@@ -409,11 +430,6 @@ impl<E: Into<BoxError>> Outcome for Result<(), E> {
     fn outcome(self) -> Result<(), BoxError> {
         self.map_err(Into::into)
     }
-}
-
-/// Proof that a function returns what a stage returns.
-pub const fn returns<R: Outcome>() -> usize {
-    0
 }
 
 /// A function that computes state keys.

@@ -248,6 +248,7 @@ pub(crate) fn bytes_text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::duration::duration_text;
 
     fn read<T: Setting>(text: &str) -> Option<T> {
         T::read(&Value::from(text))

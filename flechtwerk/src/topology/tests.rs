@@ -6,12 +6,12 @@ use expect_test::expect;
 
 use super::*;
 use crate::chosen::choose;
-use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
+use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, REMIND, SESSIONS, TICK};
 use crate::naming::Mapping;
 
 fn topology() -> Topology {
     let topics = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
-    let mapping = Mapping { namespace: "prod-", topics: &topics };
+    let mapping = Mapping::of("prod-", &topics);
     Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &[], mapping).unwrap())
 }
 
@@ -199,7 +199,7 @@ fn json() {
 #[test]
 fn dead_letters_are_shown_apart() {
     let topic = BTreeMap::from([("dead".to_owned(), "prod.dead".to_owned())]);
-    let mapping = Mapping { namespace: "", topics: &topic };
+    let mapping = Mapping::of("", &topic);
     let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
@@ -234,8 +234,63 @@ fn dead_letters_are_shown_apart() {
 }
 
 #[test]
+fn timers() {
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
+    let topology = Topology::new("demo", &choose("demo", &[&REMIND, &SESSIONS], &[], mapping).unwrap());
+    expect![[r#"
+        pipeline demo
+        ├─ remind
+        │  ├─ reads   words
+        │  ├─ timers  in demo-remind-changelog
+        │  ├─ writes  alerts
+        │  └─ group   demo-remind
+        └─ sessions
+           ├─ reads   words
+           ├─ keeps   Count (version 1) in demo-sessions-changelog
+           ├─ timers  in demo-sessions-changelog
+           ├─ writes  alerts
+           └─ group   demo-sessions
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_words(["words"])
+            stage_remind["<b>remind</b><br/>demo-remind"]
+            topic_words --> stage_remind
+            changelog_demo_2d_remind_2d_changelog[("demo-remind-changelog")]
+            stage_remind <-. "timers" .-> changelog_demo_2d_remind_2d_changelog
+            stage_remind --> topic_alerts
+            stage_sessions["<b>sessions</b><br/>demo-sessions"]
+            topic_words --> stage_sessions
+            changelog_demo_2d_sessions_2d_changelog[("demo-sessions-changelog")]
+            stage_sessions <-. "Count, timers" .-> changelog_demo_2d_sessions_2d_changelog
+            stage_sessions --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    let dot = topology.dot();
+    for (stage, label) in [("remind", "timers"), ("sessions", "Count, timers")] {
+        let line = format!(
+            r#"stage_{stage} -> changelog_demo_2d_{stage}_2d_changelog [label="{label}", dir=both, style=dashed];"#
+        );
+        assert!(dot.contains(&line), "{line} in {dot}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    let stages = &json["stages"];
+    assert_eq!(stages[0]["timers"], serde_json::json!({"changelog": "demo-remind-changelog"}));
+    assert_eq!(stages[0]["state"], serde_json::Value::Null);
+    assert_eq!(stages[1]["timers"]["changelog"], stages[1]["state"]["changelog"]);
+}
+
+#[test]
 fn extractors() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
@@ -334,7 +389,8 @@ fn type_names_are_escaped_where_they_are_markup() {
 
 #[test]
 fn tables_and_resources_show() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let stages = choose("demo", &[&LOOKUP], &[], mapping).unwrap();
     let topology = Topology::new("demo", &stages);
     expect![[r#"
@@ -381,7 +437,8 @@ fn tables_and_resources_show() {
 
 #[test]
 fn a_stage_that_writes_its_own_input_is_noted() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let topology = Topology::new("demo", &choose("demo", &[&AGAIN], &[], mapping).unwrap());
     assert!(
         topology.text().contains("\nnote: stage `again` writes its own input `words`"),

@@ -13,6 +13,7 @@ pub mod controls;
 pub mod history;
 mod judge;
 mod member;
+mod network;
 pub mod plan;
 mod process;
 mod producer;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use flechtwerk::Clock;
 use flechtwerk::simulation::{ChangelogRecord, Store, StoreError, StoreFactory, StoreId, StoreSize};
 
 use crate::chance::Chance;
@@ -136,8 +137,15 @@ impl Store for SimStore {
         Ok(())
     }
 
-    fn restored(&self, stamp: &str) -> Result<(), StoreError> {
-        self.write(Write::Batch(Vec::new(), Some(stamp.to_owned())));
+    fn restored(&self, stamp: Option<&str>) -> Result<(), StoreError> {
+        if let Some(stamp) = stamp {
+            self.write(Write::Batch(Vec::new(), Some(stamp.to_owned())));
+        }
+        Ok(())
+    }
+
+    /// The stages that are simulated take no timers.
+    fn due(&self, _: Clock, _: i64, _: &mut dyn FnMut(i64, &[u8]) -> bool) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -1,0 +1,3 @@
+//! `http-feed --help` says what it can do.
+
+flechtwerk::main!(http_feed::HTTP_FEED);

@@ -1,0 +1,188 @@
+//! The connection to the database: a resource, which connects anew where the server went away, and knows which errors mean
+//! "later".
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flechtwerk::Secret;
+use flechtwerk::prelude::*;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio_postgres::{Client, Error, NoTls, Row};
+
+use crate::horizon::{Horizon, Moment};
+use crate::{Cursor, Order};
+
+/// How long to leave a server alone that does not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// `FLECHTWERK_RESOURCES_DATABASE_..` of the environment, or `[resources.database]` of the settings file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSettings {
+    /// `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`
+    pub url: Secret<String>,
+    /// Changes of a page.
+    #[serde(default = "page_size")]
+    pub page_size: u32,
+    /// How much older than the change itself `updated_at` may be, in milliseconds: none with the trigger of `schema.sql`. Where
+    /// programs set it, by `now()` or by their own clocks, it has to cover the longest transaction and the clocks' difference.
+    #[serde(default)]
+    pub lag_millis: u32,
+}
+
+fn page_size() -> u32 {
+    500
+}
+
+/// The database.
+pub struct Database {
+    settings: DatabaseSettings,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    /// `None`: to be connected.
+    client: Option<Client>,
+    horizon: Horizon,
+}
+
+/// Changes in their order.
+#[derive(Debug)]
+pub struct Changes {
+    /// Orders as they are now, by time of change and number.
+    pub orders: Vec<Order>,
+    /// There may be further ones.
+    pub more: bool,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// What there is; empty where nothing has changed.
+    Changes(Changes),
+    /// The same request may succeed after this time.
+    NotNow(Duration),
+}
+
+/// Connects, so that a wrong address or password is told at the start.
+#[resource(close = Database::close)]
+pub async fn database(settings: DatabaseSettings) -> flechtwerk::Result<Database> {
+    let client = connect(&settings).await?;
+    Ok(Database { settings, inside: Mutex::new(Inside { client: Some(client), ..Inside::default() }) })
+}
+
+async fn connect(settings: &DatabaseSettings) -> Result<Client, Error> {
+    let mut config: tokio_postgres::Config = settings.url.expose().parse()?;
+    config.application_name("postgres-orders").connect_timeout(Duration::from_secs(10));
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::warn!("the connection to the database broke: {error}");
+        }
+    });
+    // Nothing of this is worth holding a server up for.
+    client.batch_execute("SET statement_timeout = '30s'; SET default_transaction_read_only = on").await?;
+    Ok(client)
+}
+
+impl Database {
+    /// The changes behind a place, as far as they are complete.
+    ///
+    /// # Errors
+    ///
+    /// Where asking again does not help: the table is not there, or not as `schema.sql` has it.
+    pub async fn changes(&self, after: &Cursor) -> flechtwerk::Result<Answer> {
+        let mut inside = self.inside.lock().await;
+        let Inside { client, horizon } = &mut *inside;
+        match self.ask(client, horizon, after).await {
+            Ok(changes) => Ok(Answer::Changes(changes)),
+            Err(error) if passes(&error) => {
+                tracing::warn!("the database did not answer; asking again in {PATIENCE:?}: {error}");
+                *client = None;
+                Ok(Answer::NotNow(PATIENCE))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ask(
+        &self,
+        client: &mut Option<Client>,
+        horizon: &mut Horizon,
+        after: &Cursor,
+    ) -> Result<Changes, Error> {
+        let client = match client {
+            Some(client) => client,
+            None => client.insert(connect(&self.settings).await?),
+        };
+        // `now()` is when this statement's own transaction began, so it comes before the look at the others. A transaction holds the lock on
+        // its number from when it gets it until all others can see what it did; one that was prepared does, too.
+        let now = client
+            .query_one(
+                "SELECT now(), coalesce(array_agg(transactionid::text::bigint), '{}')
+                 FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted",
+                &[],
+            )
+            .await?;
+        let running: Vec<i64> = now.try_get(1)?;
+        let now = Moment { time: micros(now.try_get(0)?), running: running.into_iter().collect() };
+        let complete = horizon.advance(now) - i64::from(self.settings.lag_millis) * 1000;
+        // A statement of its own: what it sees is newer than that look.
+        let rows = client
+            .query(
+                "SELECT id, customer, cents, status, updated_at FROM orders
+                 WHERE (updated_at, id) > ($1, $2) AND updated_at < $3
+                 ORDER BY updated_at, id LIMIT $4",
+                &[&time(after.updated_at), &after.id, &time(complete), &i64::from(self.settings.page_size)],
+            )
+            .await?;
+        let orders = rows.iter().map(order).collect::<Result<Vec<_>, _>>()?;
+        Ok(Changes { more: orders.len() as u64 == u64::from(self.settings.page_size), orders })
+    }
+
+    /// Takes leave of the server.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub async fn close(&self) -> flechtwerk::Result {
+        self.inside.lock().await.client = None;
+        Ok(())
+    }
+}
+
+fn order(row: &Row) -> Result<Order, Error> {
+    Ok(Order {
+        id: row.try_get(0)?,
+        customer: row.try_get(1)?,
+        cents: row.try_get(2)?,
+        status: row.try_get(3)?,
+        updated_at: micros(row.try_get(4)?),
+    })
+}
+
+/// The server is away, starts or stops, or has too much to do: another attempt may succeed.
+fn passes(error: &Error) -> bool {
+    match error.code() {
+        // Classes of SQLSTATE: connection, insufficient resources, operator intervention.
+        Some(state) => ["08", "53", "57"].iter().any(|class| state.code().starts_with(class)),
+        None => {
+            error.is_closed()
+                || std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>())
+        }
+    }
+}
+
+/// PostgreSQL's times are whole microseconds, as are these.
+fn micros(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    }
+}
+
+fn time(micros: i64) -> SystemTime {
+    let distance = Duration::from_micros(micros.unsigned_abs());
+    if micros < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
