@@ -80,7 +80,7 @@ pub(crate) struct Known {
     pub(crate) topics: bool,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 impl<'a> Mapping<'a> {
     /// A mapping that is meant as it is.
     pub(crate) fn of(namespace: &'a str, topics: &'a BTreeMap<String, String>) -> Self {

@@ -8,7 +8,8 @@
   # What says something without Kafka and RocksDB, and compiles no C.
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
-    --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
+    --package flechtwerk-dev-broker --package flechtwerk-conformance
+    --package flechtwerk-checkers --package flechtwerk-simulation
     --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry")
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
   QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
@@ -16,6 +17,7 @@
   # All else, with all that the library has.
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
+    --exclude flechtwerk-simulation
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
       flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs")
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backon::{BlockingRetryable, ExponentialBuilder};
 
 use super::error::Failure;
+use super::host;
 use super::tables::Shared;
 use super::watchdog::Watchdog;
 use crate::glue::{AnyStage, StageInfo};
@@ -95,7 +96,7 @@ pub(crate) fn repeat<T>(
     cancel: &Cancel,
     mut call: impl FnMut() -> Result<T, BrokerError>,
 ) -> Result<Option<T>, Failure> {
-    let begin = Instant::now();
+    let begin = host::now();
     let until = begin + limit;
     let mut said = begin;
     let result = (|| call())
@@ -105,16 +106,16 @@ pub(crate) fn repeat<T>(
                 .with_max_delay(Duration::from_secs(1))
                 .without_max_times(),
         )
-        .sleep(std::thread::sleep)
+        .sleep(host::sleep)
         .when(|error: &BrokerError| {
             let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
-            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
+            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && host::now() < until
         })
         .notify(|error, _| {
             tracing::debug!(%error, "{who}: asking again: {what}");
-            if said.elapsed() >= STILL_INTERVAL {
-                said = Instant::now();
-                let waited = begin.elapsed().as_secs();
+            if host::since(said) >= STILL_INTERVAL {
+                said = host::now();
+                let waited = host::since(begin).as_secs();
                 tracing::warn!(%error, "{who}: still can't {what} after {waited} s; asking again");
             }
         })

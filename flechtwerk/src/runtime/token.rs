@@ -324,5 +324,5 @@ impl Token {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "kafka"))]
 mod tests;
