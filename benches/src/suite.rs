@@ -309,10 +309,17 @@ impl Suite {
                 Target::AtMost(2.0),
             ),
             Row::figure(
-                "memory with a million timers that wait, state in RocksDB",
+                "memory of a start with a million timers that wait, state in RocksDB",
                 memory,
-                pending as f64,
+                pending.started as f64,
                 Target::AtMost(200.0 * 1024.0 * 1024.0),
+            ),
+            Row::ratio(
+                "memory right after they were set, beside as many states",
+                memory,
+                pending.set as f64,
+                pending.counted as f64,
+                Target::None,
             ),
         ])
     }
