@@ -11,11 +11,13 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_fraud");
 /// Time to make up a day and to watch it.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Each with its account.
+type Alerts = Vec<(String, Alert)>;
+/// Partitions and offsets.
+type Places = Vec<(i32, i64)>;
+
 /// What a plain recount makes of the payments, in the order of each partition: alerts, and offsets of what is none.
-fn recount(
-    payments: &[Seen],
-    accounts: &BTreeMap<String, Account>,
-) -> (Vec<(String, Alert)>, Vec<(i32, i64)>) {
+fn recount(payments: &[Seen], accounts: &BTreeMap<String, Account>) -> (Alerts, Places) {
     let (mut alerts, mut dead, mut paces) = (vec![], vec![], BTreeMap::<String, Pace>::new());
     let mut payments: Vec<_> = payments.iter().collect();
     payments.sort_by_key(|payment| (payment.partition, payment.offset));
@@ -37,7 +39,7 @@ fn recount(
     (alerts, dead)
 }
 
-fn alerts(seen: &[Seen]) -> Vec<(String, Alert)> {
+fn alerts(seen: &[Seen]) -> Alerts {
     let alert = |seen: &Seen| {
         let alert = serde_json::from_slice(seen.value.as_deref().unwrap_or_default()).expect("an alert");
         (seen.key_text(), alert)
@@ -47,14 +49,14 @@ fn alerts(seen: &[Seen]) -> Vec<(String, Alert)> {
     alerts
 }
 
-fn dead(seen: &[Seen]) -> Vec<(i32, i64)> {
+fn dead(seen: &[Seen]) -> Places {
     let number =
         |seen: &Seen, name: &str| seen.header(name).and_then(|text| text.parse().ok()).expect("a number");
     let place = |seen: &Seen| {
         let partition = number(seen, "flechtwerk.invalid.partition");
         (partition as i32, number(seen, "flechtwerk.invalid.offset"))
     };
-    let mut places: Vec<(i32, i64)> = seen.iter().map(place).collect();
+    let mut places: Places = seen.iter().map(place).collect();
     places.sort_unstable();
     places
 }
