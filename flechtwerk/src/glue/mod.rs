@@ -12,6 +12,7 @@ mod shared;
 mod stage;
 mod table;
 mod upgrade;
+mod whole;
 
 pub use check::{
     Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
@@ -30,6 +31,7 @@ pub use shared::*;
 pub use stage::*;
 pub use table::*;
 pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
+pub use whole::{Broken, Refused};
 
 pub use crate::codec::Codec;
 pub use crate::error::{BoxError, Result};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -14,18 +14,15 @@ use super::error::Failure;
 use super::messages;
 use super::stage::{Notice, Notices};
 use super::supervisor::{Plan, StagePlan};
-use super::whole::Whole;
-use crate::glue::{AnyStage, Page, RawRecord};
+use super::whole::{Open, Whole};
+use crate::glue::{self, AnyStage, Broken, ConfigChange, Page, RawRecord, Refused};
 use crate::naming::StageNames;
+use crate::observe::names;
 use crate::partitioner::partition_of;
 use crate::port::{Reader, ReaderKind};
 
-/// How long the reading waits for more before it sees whether anybody is left to read for.
-const WAIT: Duration = Duration::from_millis(200);
 /// How often the start looks whether the configs are read.
 const NOTICE: Duration = Duration::from_millis(10);
-/// A reading that takes longer says so, each time this has passed.
-const STILL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Which config: the config topic's index and the record's key.
 pub(super) type ConfigId = (u16, Option<Bytes>);
@@ -58,6 +55,7 @@ pub(crate) struct Configs {
 #[derive(Default)]
 struct State {
     all: HashMap<ConfigId, Arc<Config>>,
+    broken: Broken<ConfigId>,
     /// The tokens that run here.
     tokens: BTreeMap<i32, UnboundedSender<Change>>,
 }
@@ -137,7 +135,8 @@ impl Configs {
     ) -> Result<Option<Arc<Configs>>, Failure> {
         let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
         if names.inputs.is_empty() {
-            configs.set(Page::implicit())?;
+            configs.take(&Page::implicit());
+            configs.settle()?;
             return Ok(Some(configs));
         }
         let Some(whole) = configs.read(reader, limit, cancel)? else { return Ok(None) };
@@ -158,73 +157,40 @@ impl Configs {
     }
 
     fn read(&self, reader: &dyn Reader, limit: Duration, cancel: &Cancel) -> Result<Option<Whole>, Failure> {
-        let began = Instant::now();
-        let mut said = began;
-        let inputs = &self.names.inputs;
-        tracing::info!(stage = self.names.stage, topics = ?inputs, "reading configs");
-        let Some(mut whole) = Whole::open(self.names.stage, reader, inputs, self.tokens, limit, cancel)?
-        else {
+        let topics = &self.names.inputs;
+        let who = format!("the configs of stage {}", self.names.stage);
+        let open = Open { who, reader, topics, partitions: self.tokens, broker_timeout: limit };
+        tracing::info!(stage = self.names.stage, ?topics, "reading configs");
+        let Some(mut whole) = Whole::open(open, cancel)? else { return Ok(None) };
+        if !whole.read(|record| self.take(record), |_| {})? {
             return Ok(None);
-        };
-        // Only the last record of a key has to make sense: a wrong one may have been corrected since.
-        let mut last: HashMap<ConfigId, RawRecord> = HashMap::new();
-        loop {
-            for record in whole.take()? {
-                let id = (record.input, record.key.clone());
-                match record.value {
-                    Some(_) => drop(last.insert(id, record)),
-                    None => drop(last.remove(&id)),
-                }
-            }
-            if whole.is_whole() {
-                break;
-            }
-            if cancel.is_cancelled() {
-                return Ok(None);
-            }
-            if said.elapsed() >= STILL_INTERVAL {
-                said = Instant::now();
-                let waited = began.elapsed().as_secs();
-                tracing::warn!(
-                    stage = self.names.stage,
-                    "the configs are not read to their end after {waited} s: {}",
-                    whole.behind()
-                );
-            }
-            whole.wait(WAIT);
         }
-        tracing::info!(stage = self.names.stage, configs = last.len(), "configs are read");
-        last.into_values().try_for_each(|record| self.set(record))?;
+        self.settle()?;
+        tracing::info!(stage = self.names.stage, configs = self.lock().all.len(), "configs are read");
         Ok(Some(whole))
     }
 
-    fn apply(&self, record: RawRecord) -> Result<(), Failure> {
-        if record.value.is_some() {
-            return self.set(record);
-        }
+    /// Takes a record; what is wrong with it matters only if it is the last of its key when [`Configs::settle`] is called.
+    fn take(&self, record: &RawRecord) {
+        let id = (record.input, record.key.clone());
+        let taken = self.stage.config(record).map(|(change, settled)| {
+            if let Some(settled) = settled {
+                let topic = &self.names.inputs[usize::from(record.input)];
+                names::invalid_records(self.names.stage, topic, messages::outcome(settled)).increment(1);
+            }
+            change
+        });
         let mut state = self.lock();
-        if let Some(config) = state.all.remove(&(record.input, record.key)) {
-            state.tell(config.token, Change::Gone(config.id.clone()));
-        }
-        Ok(())
+        let taken = taken.map(|change| state.apply(&id, change, self.tokens));
+        state.broken.note(id, record, taken);
     }
 
-    fn set(&self, record: RawRecord) -> Result<(), Failure> {
-        let said = self.stage.config(&record);
-        let said = said.map_err(|(kind, error)| {
-            messages::config_failure(self.stage.info(), &self.names, &record, &kind, &error)
-        })?;
-        let id = (record.input, record.key.clone());
-        let token = partition_of(&said.key, self.tokens);
-        let config =
-            Arc::new(Config { id: id.clone(), record, key: said.key, suspended: said.suspended, token });
-        let mut state = self.lock();
-        let before = state.all.insert(id, config.clone());
-        if let Some(before) = before.filter(|before| before.token != token) {
-            state.tell(before.token, Change::Gone(before.id.clone()));
-        }
-        state.tell(token, Change::Set(config));
-        Ok(())
+    /// Refuses what could not be taken (S10.5).
+    fn settle(&self) -> Result<(), Failure> {
+        self.lock().broken.first().map_err(|refused| {
+            let Refused { at, trouble: (kind, error) } = refused;
+            messages::config_failure(self.stage.info(), &self.names, at, &kind, &error)
+        })
     }
 
     /// The configs of a token, and what happens to them from now on.
@@ -242,6 +208,26 @@ impl Configs {
 }
 
 impl State {
+    fn apply(&mut self, id: &ConfigId, change: ConfigChange, tokens: i32) {
+        match change {
+            ConfigChange::Stays => {}
+            ConfigChange::Gone => {
+                if let Some(config) = self.all.remove(id) {
+                    self.tell(config.token, Change::Gone(config.id.clone()));
+                }
+            }
+            ConfigChange::Set(glue::Config { record, key, suspended }) => {
+                let token = partition_of(&key, tokens);
+                let config = Arc::new(Config { id: id.clone(), record, key, suspended, token });
+                let before = self.all.insert(id.clone(), config.clone());
+                if let Some(before) = before.filter(|before| before.token != token) {
+                    self.tell(before.token, Change::Gone(before.id.clone()));
+                }
+                self.tell(token, Change::Set(config));
+            }
+        }
+    }
+
     fn tell(&mut self, token: i32, change: Change) {
         // A token that is gone has dropped its end.
         if self.tokens.get(&token).is_some_and(|sender| sender.send(change).is_err()) {
@@ -252,9 +238,9 @@ impl State {
 
 fn follow(mut whole: Whole, configs: &Weak<Configs>) -> Result<(), Failure> {
     while let Some(configs) = configs.upgrade() {
-        whole.take()?.into_iter().try_for_each(|record| configs.apply(record))?;
-        drop(configs);
-        whole.wait(WAIT);
+        if whole.follow(|record| configs.take(record))? > 0 {
+            configs.settle()?;
+        }
     }
     Ok(())
 }
