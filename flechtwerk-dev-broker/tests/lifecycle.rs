@@ -3,6 +3,8 @@
 mod support;
 
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flechtwerk_dev_broker::{DevBroker, ErrorCode, NewTopic, StartError};
 use kafka_protocol::messages::offset_for_leader_epoch_request::{
@@ -25,7 +27,7 @@ fn threads() -> usize {
 #[test]
 fn a_thousand_starts_leave_nothing_behind() {
     if std::env::var_os("DEV_BROKER_ALONE").is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
+        let status = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "a_thousand_starts_leave_nothing_behind", "--nocapture"])
             .env("DEV_BROKER_ALONE", "1")
             .status()
@@ -70,6 +72,32 @@ fn a_port_in_use_is_said() {
     assert!(error.to_string().contains(&address), "{error}");
     let error = DevBroker::builder().listen("nowhere").start().unwrap_err();
     assert!(matches!(error, StartError::Listen { .. }));
+}
+
+// A process that is being started holds copies of all descriptors until it executes its program.
+#[test]
+fn folder_and_port_are_free_at_once_even_while_processes_are_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = DevBroker::builder().data_dir(folder.path());
+    let broker = builder.clone().start().unwrap();
+    let builder = builder.listen(broker.address().to_string());
+    let done = AtomicBool::new(false);
+    let restarted = std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        let restarted = (0..300).try_fold(broker, |broker, _| {
+            broker.kill();
+            builder.clone().start()
+        });
+        done.store(true, Ordering::Relaxed);
+        restarted
+    });
+    restarted.unwrap();
 }
 
 #[test]

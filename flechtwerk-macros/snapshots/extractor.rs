@@ -48,19 +48,39 @@ const _: () = {
                 let slots: [&[::flechtwerk::glue::Part]; 2usize] = [
                     ::flechtwerk::glue::slot::<
                         State<Cursor>,
-                        ::flechtwerk::glue::Says<Cursor>,
-                    >(),
+                    >(
+                        &[
+                            <<State<
+                                Cursor,
+                            > as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                            <<State<
+                                Cursor,
+                            > as ::flechtwerk::glue::SlotParam>::Keeps as ::flechtwerk::glue::KeptAs<
+                                Cursor,
+                            >>::PROOF,
+                        ],
+                    ),
                     ::flechtwerk::glue::slot::<
                         Out<Items>,
-                        ::flechtwerk::glue::Says<Cursor>,
-                    >(),
+                    >(
+                        &[
+                            <<Out<
+                                Items,
+                            > as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                            <<Out<
+                                Items,
+                            > as ::flechtwerk::glue::SlotParam>::Keeps as ::flechtwerk::glue::KeptAs<
+                                Cursor,
+                            >>::PROOF,
+                        ],
+                    ),
                 ];
                 let shared: [&[::flechtwerk::glue::Share]; 0usize] = [];
                 ::flechtwerk::glue::inputs_complete("Record<Sources>", &inputs);
                 ::flechtwerk::glue::state_taken("Cursor", &slots);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
                 ::flechtwerk::glue::parameter(&slots, 1usize);
-                ::flechtwerk::glue::returns_next::<Result<Next>>()
+                <Result<Next> as ::flechtwerk::glue::Polled>::PROOF
             },
         >>::It;
         impl ::flechtwerk::glue::Extractor for __Stage {

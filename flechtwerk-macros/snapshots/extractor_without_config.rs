@@ -28,12 +28,25 @@ const _: () = {
         ) as fw::glue::CheckedBy<
             {
                 let slots: [&[fw::glue::Part]; 1usize] = [
-                    fw::glue::slot::<State<Cursor>, fw::glue::Says<Cursor>>(),
+                    fw::glue::slot::<
+                        State<Cursor>,
+                    >(
+                        &[
+                            <<State<
+                                Cursor,
+                            > as fw::glue::SlotParam>::Role as fw::glue::FitsByMut>::PROOF,
+                            <<State<
+                                Cursor,
+                            > as fw::glue::SlotParam>::Keeps as fw::glue::KeptAs<
+                                Cursor,
+                            >>::PROOF,
+                        ],
+                    ),
                 ];
                 let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::state_taken("Cursor", &slots);
                 fw::glue::parameter(&slots, 0usize);
-                fw::glue::returns_next::<fw::Result<Next>>()
+                <fw::Result<Next> as fw::glue::Polled>::PROOF
             },
         >>::It;
         impl fw::glue::Extractor for __Stage {

@@ -52,12 +52,32 @@ const _: () = {
                 let slots: [&[::flechtwerk::glue::Part]; 2usize] = [
                     ::flechtwerk::glue::slot::<
                         State<Count>,
-                        ::flechtwerk::glue::Says<Count>,
-                    >(),
+                    >(
+                        &[
+                            <<State<
+                                Count,
+                            > as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                            <<State<
+                                Count,
+                            > as ::flechtwerk::glue::SlotParam>::Keeps as ::flechtwerk::glue::KeptAs<
+                                Count,
+                            >>::PROOF,
+                        ],
+                    ),
                     ::flechtwerk::glue::slot::<
                         Out<Counts>,
-                        ::flechtwerk::glue::Says<Count>,
-                    >(),
+                    >(
+                        &[
+                            <<Out<
+                                Counts,
+                            > as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                            <<Out<
+                                Counts,
+                            > as ::flechtwerk::glue::SlotParam>::Keeps as ::flechtwerk::glue::KeptAs<
+                                Count,
+                            >>::PROOF,
+                        ],
+                    ),
                 ];
                 let shared: [&[::flechtwerk::glue::Share]; 0usize] = [];
                 ::flechtwerk::glue::inputs_complete("Record<Words>", &inputs);
@@ -65,7 +85,7 @@ const _: () = {
                 ::flechtwerk::glue::key_not_null(inputs[0usize].info);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
                 ::flechtwerk::glue::parameter(&slots, 1usize);
-                ::flechtwerk::glue::returns::<Result>()
+                <Result as ::flechtwerk::glue::Outcome>::PROOF
             },
         >>::It;
         impl ::flechtwerk::glue::Stage for __Stage {

@@ -56,7 +56,7 @@ const _: () = {
                     &inputs,
                     &slots,
                 );
-                fw::glue::returns::<fw::Result>()
+                <fw::Result as fw::glue::Outcome>::PROOF
             },
         >>::It;
         impl fw::glue::Stage for __Stage {

@@ -54,6 +54,13 @@ pub(crate) fn alias_shown_as(subject: &Type, glue: &TokenStream, alias: &Ident) 
     passed_shown_as(subject, shown_at(quote!(#alias as #glue::Same), ends(subject).0), "T")
 }
 
+/// The constant `<subject as trait>::name`. Where the subject does not have the trait, that is shown at the subject.
+pub(crate) fn constant_of(subject: &TokenStream, of: &TokenStream, name: &str, span: Span) -> TokenStream {
+    let name = Ident::new(name, span);
+    let of = shown_at(of.clone(), span);
+    quote_spanned!(span=> <#subject as #of>::#name)
+}
+
 /// `<projection>::name`, which passes a type on, shown as the whole of `subject`.
 pub(crate) fn passed_shown_as(subject: &Type, projection: TokenStream, name: &str) -> TokenStream {
     let (first, last) = ends(subject);

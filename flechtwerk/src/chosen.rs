@@ -125,7 +125,8 @@ mod tests {
     use crate::demo::{AGAIN, ASK, COUNT, ENRICH, MERGE, REPLY};
 
     fn warnings(stages: &[&'static StageInfo]) -> Vec<String> {
-        let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+        let unmapped = BTreeMap::new();
+        let mapping = Mapping::of("", &unmapped);
         loops(&choose("demo", stages, &[], mapping).unwrap())
     }
 

@@ -53,6 +53,10 @@ pub(crate) static ENRICH: StageInfo = stage("enrich", &[&WORDS], &[Part::Output(
 pub(crate) static MERGE: StageInfo =
     stage("merge", &[&WORDS, &COUNTS], &[STATE, Part::Output(&ALERTS)], None);
 
+/// words, counts and items -> alerts, no state.
+#[cfg(feature = "kafka")]
+pub(crate) static JOIN: StageInfo = stage("join", &[&WORDS, &COUNTS, &ITEMS], &[Part::Output(&ALERTS)], None);
+
 /// words -> words: it reads what it writes.
 pub(crate) static AGAIN: StageInfo = stage("again", &[&WORDS], &[Part::Output(&WORDS)], None);
 /// alerts -> counts, and `REPLY` the other way.

@@ -50,6 +50,24 @@ pub enum CodecError {
     /// The value can't be written as JSON.
     #[error("can't be written as JSON: {0}")]
     NotJson(String),
+    /// The bytes are not of this format, or not a value of the type.
+    #[error("{what}, expected {format} of a `{of}`")]
+    Malformed {
+        /// `CBOR`, `Avro`, `Protobuf`.
+        format: &'static str,
+        /// The Rust type.
+        of: &'static str,
+        /// What is wrong, without any of the bytes.
+        what: String,
+    },
+    /// The value can't be written in this format.
+    #[error("can't be written as {format}: {why}")]
+    Unwritten {
+        /// `CBOR`, `Avro`, `Protobuf`.
+        format: &'static str,
+        /// What keeps from it.
+        why: String,
+    },
     /// An output record's setting makes no sense.
     #[error("{0}")]
     Setting(&'static str),

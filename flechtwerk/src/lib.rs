@@ -48,6 +48,7 @@
 //!   `topology`.
 //! - `rocksdb` (default): keeps state on disk.
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
+//! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 
 pub mod codec;
 mod error;

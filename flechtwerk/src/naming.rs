@@ -76,6 +76,24 @@ pub(crate) struct Mapping<'a> {
     pub(crate) namespace: &'a str,
     /// A topic's name in the code to its name in the cluster.
     pub(crate) topics: &'a BTreeMap<String, String>,
+    /// Whether they are as they were meant.
+    pub(crate) known: Known,
+}
+
+/// What of a mapping is as it was meant. Where a setting was not understood, names that come from what is left of it
+/// are not those that were meant, and whether they clash is not told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) namespace: bool,
+    pub(crate) topics: bool,
+}
+
+#[cfg(test)]
+impl<'a> Mapping<'a> {
+    /// A mapping that is meant as it is.
+    pub(crate) fn of(namespace: &'a str, topics: &'a BTreeMap<String, String>) -> Self {
+        Mapping { namespace, topics, known: Known { namespace: true, topics: true } }
+    }
 }
 
 impl Mapping<'_> {
@@ -92,7 +110,9 @@ pub(crate) fn names(
 ) -> Result<Vec<StageNames>, Vec<Problem>> {
     let named: Vec<StageNames> = stages.iter().map(|stage| stage_names(pipeline, stage, mapping)).collect();
     let mut problems = unknown_mappings(stages, &named, mapping);
-    check_application_ids(&named, mapping, &mut problems);
+    if mapping.known.namespace {
+        check_application_ids(&named, mapping, &mut problems);
+    }
     let mut uses = Uses { mapping, by_metric: BTreeMap::new(), clashes: BTreeSet::new() };
     for (stage, names) in stages.iter().zip(&named) {
         for (topic, name) in used(stage).zip(names.topics()) {
@@ -227,7 +247,7 @@ impl Uses<'_> {
             let (other_name, other) = (other_name.clone(), *other);
             let mut pair = [other, this];
             pair.sort();
-            if other != this && self.clashes.insert(pair) {
+            if other != this && self.is_known(other, this) && self.clashes.insert(pair) {
                 let differ = if other_name == *name { "have one name" } else { "differ only in `.` and `_`" };
                 problems.push(Problem {
                     what: format!("`{other_name}` and `{name}` {differ}"),
@@ -247,6 +267,16 @@ impl Uses<'_> {
             });
         }
         self.by_metric.insert(name.replace('.', "_"), (name.clone(), this));
+    }
+
+    /// True where both names are as they were meant.
+    fn is_known(&self, one: Use, other: Use) -> bool {
+        let Known { namespace, topics } = self.mapping.known;
+        match (one, other) {
+            (Use::Topic { .. }, Use::Topic { .. }) => topics,
+            (Use::Changelog { .. }, Use::Changelog { .. }) => true,
+            _ => namespace && topics,
+        }
     }
 
     /// How to give two uses names that differ. A topic that is mapped was made to clash by that, so it is the one to
@@ -276,6 +306,16 @@ impl Uses<'_> {
             }
             None => format!("use --topic {declared}=TOPIC"),
         }
+    }
+}
+
+/// One place that maps a topic to two names.
+pub(crate) fn mapped_twice(name: &str, [first, second]: [&str; 2], place: String) -> Problem {
+    Problem {
+        what: format!("`{name}` is mapped twice: to `{first}` and to `{second}`"),
+        place,
+        why: "it can't be told which one is meant".into(),
+        mend: format!("keep one: --topic {name}={first} or --topic {name}={second}"),
     }
 }
 
@@ -326,8 +366,7 @@ mod tests {
     #[test]
     fn names_follow_from_namespace_pipeline_and_stage() {
         let topics = mapped(&[("words", "prod.words")]);
-        let names =
-            names("demo", &[&COUNT, &ENRICH], Mapping { namespace: "test-", topics: &topics }).unwrap();
+        let names = names("demo", &[&COUNT, &ENRICH], Mapping::of("test-", &topics)).unwrap();
         assert_eq!(&*names[0].application_id, "test-demo-count");
         assert_eq!(names[0].group(), &names[0].application_id);
         assert_eq!(names[0].changelog.as_deref(), Some("test-demo-count-changelog"));
@@ -340,30 +379,28 @@ mod tests {
     #[test]
     fn a_set_application_id_gets_the_namespace_and_nothing_else() {
         let none = BTreeMap::new();
-        let plain = names("demo", &[&COUNT_ALL], Mapping { namespace: "", topics: &none }).unwrap();
+        let plain = names("demo", &[&COUNT_ALL], Mapping::of("", &none)).unwrap();
         assert_eq!(&*plain[0].application_id, "legacy-counter");
-        let prefixed = names("demo", &[&COUNT_ALL], Mapping { namespace: "x.", topics: &none }).unwrap();
+        let prefixed = names("demo", &[&COUNT_ALL], Mapping::of("x.", &none)).unwrap();
         assert_eq!(&*prefixed[0].application_id, "x.legacy-counter");
     }
 
     #[test]
     fn one_topic_type_in_two_stages_is_no_clash() {
         let none = BTreeMap::new();
-        assert!(names("demo", &[&COUNT, &MERGE], Mapping { namespace: "", topics: &none }).is_ok());
+        assert!(names("demo", &[&COUNT, &MERGE], Mapping::of("", &none)).is_ok());
     }
 
     #[test]
     fn mapping_two_topics_onto_one_is_a_clash() {
         let topics = mapped(&[("words", "counts")]);
         // In two stages, and still one problem.
-        let problems =
-            names("demo", &[&COUNT, &MERGE], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        let problems = names("demo", &[&COUNT, &MERGE], Mapping::of("", &topics)).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         assert_eq!(problems[0].what, "`counts` and `counts` have one name");
         assert_eq!(problems[0].mend, "use --topic words=TOPIC with another topic, in place of words=counts");
         let topics = mapped(&[("words", "x"), ("counts", "x")]);
-        let problems =
-            names("demo", &[&COUNT, &MERGE], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        let problems = names("demo", &[&COUNT, &MERGE], Mapping::of("", &topics)).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         assert!(problems[0].mend.contains("words=x\nor use --topic counts=TOPIC"), "{problems:#?}");
     }
@@ -371,14 +408,14 @@ mod tests {
     #[test]
     fn names_that_differ_in_dots_clash() {
         let topics = mapped(&[("words", "a.b"), ("counts", "a_b")]);
-        let problems = whats(names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }));
+        let problems = whats(names("demo", &[&COUNT], Mapping::of("", &topics)));
         assert_eq!(problems, ["`a.b` and `a_b` differ only in `.` and `_`"]);
     }
 
     #[test]
     fn a_topic_mapped_onto_a_changelog_is_a_clash() {
         let topics = mapped(&[("counts", "demo-count-changelog")]);
-        let problems = names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        let problems = names("demo", &[&COUNT], Mapping::of("", &topics)).unwrap_err();
         assert!(problems[0].place.contains("changelog of stage `count`"), "{problems:?}");
         assert_eq!(
             problems[0].mend,
@@ -390,7 +427,7 @@ mod tests {
     #[test]
     fn a_changelog_can_not_be_mapped() {
         let topics = mapped(&[("demo-count-changelog", "x")]);
-        let problems = names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        let problems = names("demo", &[&COUNT], Mapping::of("", &topics)).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         assert_eq!(problems[0].what, "`demo-count-changelog` is a changelog, which can't be mapped");
     }
@@ -399,7 +436,7 @@ mod tests {
     fn application_ids_that_are_too_long_are_one_problem() {
         let (none, long) = (BTreeMap::new(), "n".repeat(240));
         let stages: [&'static StageInfo; 2] = [&COUNT, &ENRICH];
-        let problems = names("demo", &stages, Mapping { namespace: &long, topics: &none }).unwrap_err();
+        let problems = names("demo", &stages, Mapping::of(&long, &none)).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         assert!(
             problems[0].place.starts_with("stages `count` and `enrich`, namespace `nnn"),
@@ -407,7 +444,7 @@ mod tests {
         );
         assert!(problems[0].mend.starts_with("use a shorter --namespace"), "{problems:#?}");
         let pipeline = "p".repeat(240);
-        let problems = names(&pipeline, &stages, Mapping { namespace: "", topics: &none }).unwrap_err();
+        let problems = names(&pipeline, &stages, Mapping::of("", &none)).unwrap_err();
         assert_eq!(problems[0].place, "stages `count` and `enrich`");
         assert!(problems[0].mend.starts_with("give the stage a shorter `application_id`"), "{problems:#?}");
     }
@@ -415,14 +452,14 @@ mod tests {
     #[test]
     fn an_unknown_topic_in_a_mapping_names_the_nearest() {
         let topics = mapped(&[("wrods", "prod.words")]);
-        let problems = names("demo", &[&COUNT], Mapping { namespace: "", topics: &topics }).unwrap_err();
+        let problems = names("demo", &[&COUNT], Mapping::of("", &topics)).unwrap_err();
         assert_eq!(problems[0].mend, "did you mean `words`?");
     }
 
     #[test]
     fn all_problems_are_reported_together() {
         let topics = mapped(&[("words", "a b"), ("counts", ".."), ("nothing", "x")]);
-        let problems = whats(names("demo", &[&COUNT], Mapping { namespace: "n/", topics: &topics }));
+        let problems = whats(names("demo", &[&COUNT], Mapping::of("n/", &topics)));
         assert_eq!(problems.len(), 4, "{problems:#?}");
     }
 

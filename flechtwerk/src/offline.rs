@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use crate::Pipeline;
 use crate::chosen::{Chosen, choose, infos};
-use crate::naming::{Mapping, list};
+use crate::naming::{Known, Mapping, list, mapped_twice};
+use crate::nearest::nearest;
 use crate::report::Problem;
 use crate::topology::Topology;
 
@@ -31,6 +32,11 @@ pub(crate) fn run(pipeline: &Pipeline) -> ExitCode {
     }
 }
 
+/// What the command line has with the feature `kafka`.
+const COMMANDS: &[&str] = &["run", "check", "topology", "topics", "reset"];
+/// What is understood here.
+const FLAGS: &[&str] = &["--format", "--stage", "--namespace", "--topic"];
+
 /// What was asked for.
 #[derive(Default)]
 struct Asked {
@@ -46,16 +52,46 @@ fn answer(pipeline: &Pipeline, arguments: Vec<String>) -> Result<String, String>
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         return Ok(help(pipeline));
     }
-    let asked = read(arguments);
-    // Of a command that can't work the flags don't matter.
-    let command = asked.as_ref().map_or(None, |asked| asked.command.as_deref()).unwrap_or("run").to_owned();
-    let asked = match (asked, command.as_str()) {
-        (Ok(asked), "topology" | "check") => asked,
-        (Ok(_), other) => return Err(format!("error: `{other}` needs a cluster, and {WITHOUT}; {MEND}\n")),
-        (Err(error), _) => return Err(format!("error: {error}\n\n{}", help(pipeline))),
+    let (asked, known, mut problems) = read(arguments);
+    let command = asked.command.as_deref().unwrap_or("run");
+    match command {
+        "topology" | "check" => {}
+        // Of a command that can't work the flags don't matter.
+        known if COMMANDS.contains(&known) => {
+            return Err(format!("error: `{known}` needs a cluster, and {WITHOUT}; {MEND}\n"));
+        }
+        unknown => {
+            let hint = match nearest(unknown, COMMANDS.iter().copied()) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => String::new(),
+            };
+            return Err(format!("error: there is no command `{unknown}`{hint}\n\n{}", help(pipeline)));
+        }
+    }
+    let mapping = Mapping { namespace: &asked.namespace, topics: &asked.topics, known };
+    let stages = choose(pipeline.name, &infos(pipeline.stages), &asked.stages, mapping);
+    let stages = stages.unwrap_or_else(|more| {
+        problems.extend(more);
+        Vec::new()
+    });
+    let topology = Topology::new(pipeline.name, &stages);
+    let text = match asked.format.as_deref().unwrap_or("text") {
+        "text" => topology.text(),
+        "mermaid" => topology.mermaid(),
+        "dot" => topology.dot(),
+        "json" => topology.json(),
+        other => {
+            problems.push(wrong(
+                format!("{other:?} is no value for `format`"),
+                "--format",
+                "set it to text, mermaid, dot or json",
+            ));
+            String::new()
+        }
     };
-    let mapping = Mapping { namespace: &asked.namespace, topics: &asked.topics };
-    let stages = choose(pipeline.name, &infos(pipeline.stages), &asked.stages, mapping).map_err(told)?;
+    if !problems.is_empty() {
+        return Err(told(&problems));
+    }
     if command == "check" {
         return Err(format!(
             "stages and names are sound: {}\n\
@@ -63,23 +99,14 @@ fn answer(pipeline: &Pipeline, arguments: Vec<String>) -> Result<String, String>
             list(&names(&stages))
         ));
     }
-    let topology = Topology::new(pipeline.name, &stages);
-    match asked.format.as_deref().unwrap_or("text") {
-        "text" => Ok(topology.text()),
-        "mermaid" => Ok(topology.mermaid()),
-        "dot" => Ok(topology.dot()),
-        "json" => Ok(topology.json()),
-        other => {
-            Err(format!("error: {other:?} is no value for `format`: set it to text, mermaid, dot or json\n"))
-        }
-    }
+    Ok(text)
 }
 
 fn names(stages: &[Chosen]) -> Vec<&'static str> {
     stages.iter().map(|stage| stage.names.stage).collect()
 }
 
-fn told(problems: Vec<Problem>) -> String {
+fn told(problems: &[Problem]) -> String {
     let mut text = String::new();
     for (index, problem) in problems.iter().enumerate() {
         // Writing to a string can't fail.
@@ -88,8 +115,14 @@ fn told(problems: Vec<Problem>) -> String {
     text
 }
 
-fn read(arguments: Vec<String>) -> Result<Asked, String> {
-    let mut asked = Asked::default();
+fn wrong(what: String, flag: &str, mend: impl Into<String>) -> Problem {
+    Problem { what, place: format!("flag {flag}"), why: String::new(), mend: mend.into() }
+}
+
+/// What was asked for, which of the names in it are meant as they stand, and everything that was not understood.
+fn read(arguments: Vec<String>) -> (Asked, Known, Vec<Problem>) {
+    let (mut asked, mut problems) = (Asked::default(), Vec::new());
+    let mut known = Known { namespace: true, topics: true };
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         if !argument.starts_with('-') {
@@ -101,30 +134,60 @@ fn read(arguments: Vec<String>) -> Result<Asked, String> {
             Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
             None => (argument, None),
         };
-        let known = ["--format", "--stage", "--namespace", "--topic"].contains(&flag.as_str());
+        let is_known = FLAGS.contains(&flag.as_str());
         // `run --bootstrap-servers ..` is no misspelling: the command is what can't be had.
-        if !known && matches!(asked.command.as_deref(), None | Some("run" | "check" | "topics" | "reset")) {
+        if !is_known && matches!(asked.command.as_deref(), None | Some("run" | "check" | "topics" | "reset"))
+        {
             asked.command.get_or_insert_with(|| "run".into());
             break;
         }
-        if !known {
-            return Err(format!("{flag} is not known here: {WITHOUT}"));
+        if !is_known {
+            let mend = match nearest(&flag, FLAGS.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("leave it out: {WITHOUT}"),
+            };
+            problems.push(wrong(format!("{flag} is not known here"), &flag, mend));
+            continue;
         }
         let value = given.or_else(|| arguments.next()).filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| format!("{flag} needs a value"))?;
+        known.namespace &= flag != "--namespace" || value.is_some();
+        let Some(value) = value else {
+            known.topics &= flag != "--topic";
+            problems.push(wrong(format!("{flag} needs a value"), &flag, format!("write {flag} VALUE")));
+            continue;
+        };
         match flag.as_str() {
             "--format" => asked.format = Some(value),
-            "--stage" => asked.stages.push(value),
+            "--stage" => asked.stages.extend(value.split(',').map(|name| name.trim().to_owned())),
             "--namespace" => asked.namespace = value,
-            _ => {
-                let pair =
-                    value.split_once('=').filter(|(name, topic)| !name.is_empty() && !topic.is_empty());
-                let (name, topic) = pair.ok_or("--topic is written NAME=TOPIC")?;
-                asked.topics.insert(name.to_owned(), topic.to_owned());
-            }
+            _ => known.topics &= map(&value, &mut asked.topics, &mut problems),
         }
     }
-    Ok(asked)
+    (asked, known, problems)
+}
+
+/// Takes one `--topic`; false if it was not understood.
+fn map(pairs: &str, topics: &mut BTreeMap<String, String>, problems: &mut Vec<Problem>) -> bool {
+    let before = problems.len();
+    for pair in pairs.split(',') {
+        let split = pair.split_once('=').map(|(name, topic)| (name.trim(), topic.trim()));
+        let Some((name, topic)) = split.filter(|(name, topic)| !name.is_empty() && !topic.is_empty()) else {
+            let what = "an entry of `topic` is not of the form NAME=TOPIC".to_owned();
+            problems.push(wrong(
+                what,
+                "--topic",
+                "write --topic words=prod.words, with the name in the code first",
+            ));
+            continue;
+        };
+        match topics.get(name) {
+            Some(other) if other != topic => {
+                problems.push(mapped_twice(name, [other, topic], "flag --topic".into()));
+            }
+            _ => drop(topics.insert(name.to_owned(), topic.to_owned())),
+        }
+    }
+    problems.len() == before
 }
 
 fn help(pipeline: &Pipeline) -> String {
@@ -190,10 +253,29 @@ mod tests {
             ("topology --topic words", "NAME=TOPIC"),
             ("topology --stage", "needs a value"),
             ("topology --no-such", "--no-such is not known here"),
+            ("topology --fromat json", "did you mean --format?"),
+            ("topology --topic words=a --topic words=b", "mapped twice: to `a` and to `b`"),
+            ("toplogy", "did you mean `topology`?"),
+            ("cehck --stage count", "did you mean `check`?"),
+            ("frobnicate", "there is no command `frobnicate`\n"),
         ] {
             let text = call(line).unwrap_err();
             assert!(text.contains(expected), "{line}: {text}");
         }
         assert!(call("--help").unwrap().contains("Usage: demo topology"));
+    }
+
+    #[test]
+    fn all_mistakes_of_a_call_are_one_report() {
+        let text = call(
+            "topology --format svg --stage cuont --topic wrods=x --topic counts --topic alerts=words --no-such \
+             --namespace n/",
+        )
+        .unwrap_err();
+        for expected in ["\"svg\"", "`cuont`", "`wrods`", "NAME=TOPIC", "--no-such", "application id"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        // `words` may be mapped as well: what was not understood might have said so.
+        assert!(text.contains("\n6. ") && !text.contains("\n7. "), "{text}");
     }
 }

@@ -1,6 +1,8 @@
 //! What a stage's parameters after the input may be.
 
-use crate::glue::{Closing, DeclaredAs, Holds, NoState, Opening, Part, RawRecord, StateInfo, Trouble, Visit};
+use crate::glue::{
+    Agrees, Closing, NoState, Opening, Part, RawRecord, StateInfo, StateParameter, Trouble, Visit,
+};
 use crate::out::Out;
 use crate::state::{State, StateValue};
 use crate::topic::Topic;
@@ -108,7 +110,7 @@ pub trait SlotPart: Sized + Send + 'static {
 }
 
 impl<S: StateValue> SlotPart for State<S> {
-    type Keeps = Holds<S>;
+    type Keeps = StateParameter<S>;
     const PART: Part = Part::State(StateInfo { type_name: S::NAME, version: S::VERSION, oldest: S::OLDEST });
 
     fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
@@ -210,7 +212,7 @@ macro_rules! tuples {
             }
         }
 
-        impl<D, $($part: DeclaredAs<D>),*> DeclaredAs<D> for ($($part,)*) {}
+        impl<S, $($part: Agrees<S>),*> Agrees<S> for ($($part,)*) {}
     )* };
 }
 

@@ -45,13 +45,19 @@ impl Program {
         self.line(rest, stages.chain(&self.flags))
     }
 
-    /// The command line of a run that uses `TOPIC` for what the code calls `name`, whatever it is mapped to now.
-    pub(crate) fn remapped(&self, name: &str) -> String {
+    /// The command line of a run that uses other topics for what the code calls by these names, whatever they are
+    /// mapped to now: `TOPIC`, or `TOPIC_1`, `TOPIC_2` and so on.
+    pub(crate) fn remapped(&self, names: &[&str]) -> String {
         let replaced = |(flag, value): &&(String, String)| {
-            flag != "--topic" || value.split_once('=').is_none_or(|(mapped, _)| mapped.trim() != name)
+            let mapped = value.split_once('=').map(|(mapped, _)| mapped.trim());
+            flag != "--topic" || mapped.is_none_or(|mapped| !names.contains(&mapped))
         };
-        let flags = self.stages.iter().chain(&self.flags).filter(replaced);
-        self.line(&format!("run --topic {name}=TOPIC"), flags)
+        let mut run = "run".to_owned();
+        for (index, name) in names.iter().enumerate() {
+            let number = if names.len() == 1 { String::new() } else { format!("_{}", index + 1) };
+            run += &format!(" --topic {name}=TOPIC{number}");
+        }
+        self.line(&run, self.stages.iter().chain(&self.flags).filter(replaced))
     }
 
     fn line<'a>(&self, rest: &str, flags: impl Iterator<Item = &'a (String, String)>) -> String {
@@ -66,7 +72,7 @@ impl Program {
 }
 
 /// As a shell would read it back.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -112,7 +118,14 @@ mod tests {
     fn a_new_mapping_takes_the_place_of_the_one_there_was() {
         let flags = vec![flag("--topic", "a=b"), flag("--topic", "ab=c")];
         let program = Program { name: "demo".into(), flags, stages: vec![flag("--stage", "count")] };
-        assert_eq!(program.remapped("a"), "demo run --topic a=TOPIC --stage count --topic ab=c");
-        assert_eq!(program.remapped("x"), "demo run --topic x=TOPIC --stage count --topic a=b --topic ab=c");
+        assert_eq!(program.remapped(&["a"]), "demo run --topic a=TOPIC --stage count --topic ab=c");
+        assert_eq!(
+            program.remapped(&["x"]),
+            "demo run --topic x=TOPIC --stage count --topic a=b --topic ab=c"
+        );
+        assert_eq!(
+            program.remapped(&["a", "x"]),
+            "demo run --topic a=TOPIC_1 --topic x=TOPIC_2 --stage count --topic ab=c"
+        );
     }
 }

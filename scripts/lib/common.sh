@@ -8,14 +8,16 @@
   # What says something without Kafka and RocksDB, and compiles no C.
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
-    --package flechtwerk-dev-broker --package flechtwerk-conformance)
+    --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
+    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
   QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
     --features "flechtwerk/kafka flechtwerk/broker-tests")
   # All else, with all that the library has.
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
-    --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance
-    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests")
+    --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
+    --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.

@@ -26,6 +26,8 @@ fn a_development_broker_runs_inside_the_process_with_all_topics() {
     let child = Command::new(env!("CARGO_BIN_EXE_rig"))
         .args(["run", "--dev", "--dev-partitions", "2", "--stage", "count"])
         .env_clear()
+        // Where the pipeline runs at other times (S11.1j).
+        .env("FLECHTWERK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .stdout(file.try_clone().expect("a log file"))
@@ -39,6 +41,11 @@ fn a_development_broker_runs_inside_the_process_with_all_topics() {
     let line = said().lines().find(|line| line.contains("development broker")).map(str::to_owned);
     let line = line.expect("one line about the broker");
     assert!(line.contains("for development only"), "{line}");
+    assert!(
+        said().contains("not used, since --dev runs on a broker of its own: environment variable FLECHTWERK_BOOTSTRAP_SERVERS"),
+        "{}",
+        said()
+    );
     let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("its address");
     let kafka = Kafka { brokers: address.trim_end_matches(':').to_owned() };
     assert_eq!((kafka.partitions("words"), kafka.partitions("counts")), (2, 2));

@@ -49,6 +49,35 @@ fn password_by_file_and_by_environment() {
     }
 }
 
+/// S7.3b: the line that mends a policy is complete, for an open cluster and for a secured one, up to the password.
+#[test]
+fn the_line_that_mends_a_policy_works_as_it_stands() {
+    let file = variable("FLECHTWERK_TEST_PASSWORD_FILE");
+    let ways: [&dyn Fn(Rig) -> Rig; 2] = [&|rig| rig, &|rig| secured(rig).arg("--sasl-password-file", &file)];
+    for way in ways {
+        let job = Job::new(&Kafka::from_env(), RIG, "count", 1).with(way);
+        job.kafka.create_topic(&job.changelog(), 1, &[("cleanup.policy", "compact,delete")]);
+        let (status, _, stderr) = job.rig.run(&["check"]);
+        assert_eq!(status, 2, "{stderr}");
+        assert!(!stderr.contains(&password()), "{stderr}");
+        let lines: Vec<&str> = stderr.lines().map(str::trim_start).collect();
+        let at = lines.iter().position(|line| line.contains("kafka-configs.sh")).expect("the line");
+        let (_, line) = lines[at].split_once("kafka-configs.sh").expect("the tool");
+        let dir = tempfile::tempdir().expect("a folder");
+        let properties = lines[at + 1..].iter().take_while(|line| !line.starts_with("and where"));
+        let properties = properties.skip(1).map(|line| line.replace("PASSWORD", &password()) + "\n");
+        std::fs::write(dir.path().join("client.properties"), properties.collect::<String>()).expect("a file");
+
+        let line = format!("{} tool configs{line}", variable("FLECHTWERK_TEST_KAFKA"));
+        let mut shell = std::process::Command::new("sh");
+        let (status, stdout, stderr) =
+            answer(shell.args(["-c", &line]).current_dir(dir.path()).output().expect("run the line"));
+        assert_eq!(status, 0, "{line}: {stdout}{stderr}");
+        let (status, stdout, stderr) = job.rig.run(&["check"]);
+        assert_eq!(status, 0, "{stdout}{stderr}");
+    }
+}
+
 /// A wrong password is named as what it is, with status 2, and not repeated.
 #[test]
 fn wrong_password() {

@@ -60,6 +60,16 @@ fn three_faults_are_one_report() {
     assert_eq!(kafka.partitions(job.topic("joined")), 0, "nothing was created");
     assert_eq!(kafka.partitions(&job.changelog()), 2, "nothing was created");
     assert!(!has_group(&job), "no group was joined");
+
+    // Each mend works while the other faults stand.
+    let (status, stdout, stderr) = job.tool(&["topics", "create", "--partitions", "4"]);
+    assert_eq!(status, 2, "{stdout}{stderr}");
+    assert!(
+        stdout.lines().any(|line| line.contains(job.topic("joined")) && line.ends_with("created")),
+        "{stdout}"
+    );
+    assert!(stderr.contains("2 problems") && !stderr.contains(&missing), "{stderr}");
+    assert_eq!(kafka.partitions(job.topic("joined")), 4);
 }
 
 fn has_group(job: &Job) -> bool {

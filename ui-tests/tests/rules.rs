@@ -83,6 +83,22 @@ fn no_generated_name_shows() {
     assert_eq!(breaking(|_, _, text| !generated(text)), none);
 }
 
+/// Whoever takes a wrong parameter learns nothing from how the library asks for the right ones.
+#[test]
+fn errors_about_parameters_show_no_source_of_the_library() {
+    let none: [&str; 0] = [];
+    let about_parameters = |name: &str| {
+        ["shared/", "slot/"].iter().any(|folder| name.starts_with(folder))
+            || ["_by_mut", "_by_alias", "_by_reference", "state_undeclared", "state_disagrees", "/returns_"]
+                .iter()
+                .any(|part| name.contains(part))
+    };
+    let shows = |text: &str| text.contains("flechtwerk/src/glue/");
+    // A function is no parameter of a stage.
+    let is_function = |name: &str| name.starts_with("upgrade_from/");
+    assert_eq!(breaking(|name, _, text| is_function(name) || !about_parameters(name) || !shows(text)), none);
+}
+
 #[test]
 fn errors_point_into_the_users_file() {
     let none: [&str; 0] = [];

@@ -1,11 +1,12 @@
 //! Accepting connections and serving each in a task of its own, one request after the other, as a Kafka broker does.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -23,7 +24,7 @@ const READ_BUFFER: usize = 16 * 1024;
 pub(super) async fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>) {
     let open = Arc::new(AtomicUsize::new(0));
     for (id, listener) in (1..).zip(listeners) {
-        tokio::spawn(accept(Arc::clone(&shared), Arc::clone(&open), id, listener));
+        tokio::spawn(accept(Arc::clone(&shared), Arc::clone(&open), id, Port(listener)));
     }
     tokio::select! {
         () = shared.stopped() => {}
@@ -31,8 +32,8 @@ pub(super) async fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>) {
     }
 }
 
-async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, listener: TcpListener) {
-    let listener = match tokio::net::TcpListener::from_std(listener) {
+async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, port: Port) {
+    let listener = match port.0.try_clone().and_then(tokio::net::TcpListener::from_std) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(node, %error, "the listener can't be used");
@@ -62,6 +63,19 @@ async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, listener
                 tracing::warn!(node, %error, "no connection can be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
+        }
+    }
+}
+
+/// A listener whose port is free as soon as this is dropped.
+struct Port(TcpListener);
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started holds a copy of the descriptor, and whoever wants
+        // the port at once finds it taken.
+        if let Err(error) = SockRef::from(&self.0).shutdown(Shutdown::Both) {
+            tracing::debug!(%error, "a listener could not be shut down");
         }
     }
 }

@@ -67,7 +67,7 @@ struct Folder {
     journal: Journal,
     fsync: bool,
     /// Holds the lock until it is dropped.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Storage {
@@ -193,7 +193,23 @@ fn check_owner(folder: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn lock(folder: &Path) -> Result<File, StorageError> {
+/// The lock of a data folder, held for this process.
+#[derive(Debug)]
+struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started holds a copy of the descriptor.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(path = %self.path.display(), %error, "the data folder could not be unlocked");
+        }
+    }
+}
+
+fn lock(folder: &Path) -> Result<Lock, StorageError> {
     let path = folder.join("lock");
     let file = OpenOptions::new()
         .create(true)
@@ -202,7 +218,7 @@ fn lock(folder: &Path) -> Result<File, StorageError> {
         .open(&path)
         .map_err(StorageError::io("open", &path))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock { file, path }),
         Err(TryLockError::WouldBlock) => Err(StorageError::InUse { path: folder.to_path_buf() }),
         Err(TryLockError::Error(error)) => Err(StorageError::io("lock", &path)(error)),
     }

@@ -13,7 +13,7 @@ use super::invalid;
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Polling, Stage};
-use crate::spans::{alias_shown_as, call_shown_as, ends, passed_shown_as, shown_at, written};
+use crate::spans::{alias_shown_as, call_shown_as, constant_of, ends, passed_shown_as, shown_at, written};
 
 pub(crate) fn transformer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
@@ -189,24 +189,17 @@ pub(super) fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenS
         let topic_type = passed_shown_as(topic, quote!(#alias as #glue::With<#input>), "It");
         call_shown_as(topic, quote!(#glue::input), quote!(::<#shown_input, #topic_type, #like>), quote!(()))
     });
-    let declared = match &stage.state {
-        Some(state) => quote!(#glue::Says<#state>),
-        None => quote!(#glue::NoState),
-    };
-    let slots = stage
-        .slots
-        .iter()
-        .map(|slot| call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot, #declared>), quote!(())));
-    let shared = stage
-        .shared
-        .iter()
-        .map(|shared| call_shown_as(shared, quote!(#glue::shared), quote!(::<#shared>), quote!(())));
+    let slots = stage.slots.iter().map(|slot| slot_check(slot, stage.state.as_ref(), glue));
+    let shared = stage.shared.iter().map(|shared| {
+        let role = passed_shown_as(shared, quote!(#shared as #glue::SharedParam), "Role");
+        constant_of(&role, &quote!(#glue::FitsByRef<#shared>), "SHARES", ends(shared).1)
+    });
     let returns = &stage.returns;
     let returned = match stage.polling {
-        None => quote!(#glue::returns),
-        Some(_) => quote!(#glue::returns_next),
+        None => quote!(#glue::Outcome),
+        Some(_) => quote!(#glue::Polled),
     };
-    let returned = call_shown_as(returns, returned, quote!(::<#returns>), quote!(()));
+    let returned = constant_of(&quote!(#returns), &returned, "PROOF", ends(returns).1);
     let (input_count, slot_count, shared_count) = (stage.inputs.len(), stage.slots.len(), stage.shared.len());
     let calls = calls(stage, glue);
     let inputs =
@@ -218,6 +211,16 @@ pub(super) fn checks(stage: &Stage, input: &Ident, glue: &TokenStream) -> TokenS
         #(#calls;)*
         #returned
     }
+}
+
+/// The check of a parameter by `&mut`: its role, and the state that it keeps where the attribute names one.
+fn slot_check(slot: &Type, state: Option<&Type>, glue: &TokenStream) -> TokenStream {
+    let last = ends(slot).1;
+    let part = |name| passed_shown_as(slot, quote!(#slot as #glue::SlotParam), name);
+    let role = constant_of(&part("Role"), &quote!(#glue::FitsByMut), "PROOF", last);
+    let kept = state.map(|state| constant_of(&part("Keeps"), &quote!(#glue::KeptAs<#state>), "PROOF", last));
+    let parts = call_shown_as(slot, quote!(#glue::slot), quote!(::<#slot>), quote!());
+    quote!(#parts(&[#role, #kept]))
 }
 
 /// Its keys tell something apart: states, or the configs of an extractor.
@@ -252,6 +255,9 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
         check(topic, quote!(dead_letters_apart), quote!((#info, &inputs, &slots)));
     }
     for (n, slot) in stage.slots.iter().enumerate() {
+        if stage.state.is_none() {
+            check(slot, quote!(state_said), quote!((slots[#n])));
+        }
         check(slot, quote!(parameter), quote!((&slots, #n)));
     }
     for (n, shared) in stage.shared.iter().enumerate().filter(|_| !stage.inputs.is_empty()) {

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::args::{Cli, Command, DevArgs, TopicsCommand};
 use super::dev::Dev;
 use super::reset::To;
+use crate::settings::{flag, is_connection};
 use crate::startup::Problem;
 
 /// One command and what it needs besides the settings.
@@ -135,11 +136,14 @@ impl Read<'_> {
             }
             return None;
         }
-        if cli.flags().contains_key("bootstrap_servers") {
+        // What the environment or the file says of a cluster is weaker than this flag; other flags are not.
+        let named: Vec<String> =
+            cli.flags().keys().filter(|key| is_connection(key)).map(|key| flag(key)).collect();
+        if !named.is_empty() {
+            let named = named.join(", ");
             self.problems.push(Problem {
-                what: "two clusters are named: the one at --bootstrap-servers, and the development broker"
-                    .into(),
-                place: "flags --dev and --bootstrap-servers".into(),
+                what: format!("two clusters are named: the one of {named}, and the development broker"),
+                place: format!("flags --dev, {named}"),
                 why: String::new(),
                 mend: "leave out one of them".into(),
             });

@@ -34,7 +34,7 @@ pub(super) fn start(
 ) -> Result<Running, Problem> {
     use flechtwerk_dev_broker::{DevBroker, NewTopic};
 
-    use crate::settings::{SecurityProtocol, StoreKind, Tls};
+    use crate::settings::StoreKind;
 
     let topics = stages.iter().flat_map(|Chosen { names, .. }| names.inputs.iter().chain(&names.outputs));
     let topics: std::collections::BTreeSet<_> = topics.collect();
@@ -49,8 +49,6 @@ pub(super) fn start(
     })?;
     let address = broker.bootstrap();
     settings.bootstrap_servers.clone_from(&address);
-    settings.security_protocol = SecurityProtocol::Plaintext;
-    (settings.sasl, settings.tls) = (None, Tls::default());
     // What a folder holds belongs to another cluster.
     if !store_given {
         settings.store = StoreKind::Memory;

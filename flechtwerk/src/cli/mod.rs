@@ -93,18 +93,19 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
         environment: call.environment,
         config: cli.config().cloned(),
         resources: pipeline.resources.iter().map(|entry| entry.listed.info.name).collect(),
+        own_cluster: cli.dev().dev,
     };
     let (read, mut problems) = read(&given);
     let asked = Asked::read(&cli, &mut problems);
-    let stages = match choose(pipeline.name, &infos(pipeline.stages), &read.settings) {
-        Ok(stages) => stages,
-        Err(more) => {
-            // Names that come from settings which were not understood are not what was meant.
-            problems.extend(more.into_iter().filter(|_| read.names_known));
-            Vec::new()
-        }
-    };
+    let stages = choose(pipeline.name, &infos(pipeline.stages), &read.settings, read.known);
+    let stages = stages.unwrap_or_else(|more| {
+        problems.extend(more);
+        Vec::new()
+    });
     if !problems.is_empty() {
+        if matches!(asked, Asked::Run(_) | Asked::Check) {
+            problems.extend(resource::check(&resources(pipeline, &stages), &read.settings.resources));
+        }
         output.problems(&format!("{} with the settings", count(problems.len(), "problem")), &problems);
         return REFUSED;
     }
@@ -175,30 +176,27 @@ struct Session<'a> {
     signals: Signals,
 }
 
-/// An answer to print, or what kept from it.
-type Answer = Result<String, Vec<Problem>>;
+/// An answer to print and what is wrong all the same, or what kept from it.
+type Answer = Result<(String, Vec<Problem>), Vec<Problem>>;
 
 impl Session<'_> {
     fn perform(self, asked: Asked, output: &mut Output<'_>) -> u8 {
         let answer = match asked {
             Asked::Run(_) => return self.run(output),
-            Asked::Topology(format) => Ok(self.topology(format)),
+            Asked::Topology(format) => Ok((self.topology(format), Vec::new())),
             other => {
                 logging::start(&self.settings, "warn", output.colour, None);
                 self.warn();
                 self.ask(other)
             }
         };
-        match answer {
-            Ok(text) => {
-                output.answer(&text);
-                CLEAN
-            }
-            Err(problems) => {
-                output.problems(&self.heading(problems.len()), &problems);
-                REFUSED
-            }
+        let (text, problems) = answer.unwrap_or_else(|problems| (String::new(), problems));
+        output.answer(&text);
+        if problems.is_empty() {
+            return CLEAN;
         }
+        output.problems(&self.heading(problems.len()), &problems);
+        REFUSED
     }
 
     fn heading(&self, problems: usize) -> String {
@@ -248,11 +246,11 @@ impl Session<'_> {
                     ]
                 });
                 let found = table(&["STAGE", "GROUP", "TASKS", "CHANGELOG"], rows);
-                Ok(format!("{found}\nall checks passed\n"))
+                Ok((format!("{found}\nall checks passed\n"), Vec::new()))
             }
             Asked::Create(args) => topics::create(args, &self.stages, &self.settings, &asker, &self.program),
-            Asked::Reset(args) => reset::reset(args, &self.stages, &asker, &self.program),
-            Asked::Run(_) | Asked::Topology(_) => Ok(String::new()),
+            Asked::Reset(args) => Ok((reset::reset(args, &self.stages, &asker, &self.program)?, Vec::new())),
+            Asked::Run(_) | Asked::Topology(_) => Ok((String::new(), Vec::new())),
         }
     }
 
@@ -318,10 +316,8 @@ impl Session<'_> {
         Ok((Launch { settings, stages, pool, health, restores, signals }, connected))
     }
 
-    /// The resources that the stages need.
     fn resources(&self) -> Vec<&'static dyn AnyResource> {
-        let stages: Vec<_> = self.stages.iter().map(|chosen| chosen.info).collect();
-        resource::choose(self.pipeline.resources, &stages)
+        resources(self.pipeline, &self.stages)
     }
 
     /// All checks that change nothing: the settings of resources, and the cluster.
@@ -347,6 +343,12 @@ impl Session<'_> {
         let stage = *self.pipeline.stages.iter().find(|stage| stage.info().name == names.stage)?;
         Some(LaunchStage { stage, names, partitions, table_partitions, changelog_id })
     }
+}
+
+/// The resources that these stages need.
+fn resources(pipeline: &Pipeline, stages: &[Chosen]) -> Vec<&'static dyn AnyResource> {
+    let stages: Vec<_> = stages.iter().map(|chosen| chosen.info).collect();
+    resource::choose(pipeline.resources, &stages)
 }
 
 fn log_problems(problems: &[Problem]) {

@@ -5,6 +5,7 @@ mod broker;
 mod extractors;
 mod flags;
 mod help;
+mod topics;
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +14,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::port::{Cluster, ErrorKind};
 use crate::runtime::RunError;
-use crate::startup::testing::{DEMO, Described, FakeCluster, LOOKUP};
+use crate::startup::testing::{DEMO, FakeCluster};
 
 /// A cluster in memory, and what a run does with it.
 struct Fake {
@@ -187,24 +188,24 @@ fn check_changes_nothing_and_lists_all_problems_with_commands_that_can_be_copied
     expect![[r#"
         3 problems with the pipeline `demo` on b:9
 
-        1. topic `counts` does not exist
-           where  output of stage `count`
-           why    its number of partitions decides where keys go, which is not guessed
-           mend   ./demo topics create --partitions N --stage count --namespace x- --bootstrap-servers b:9
-                  or start with --create-outputs, for the cluster's defaults
-
-        2. the changelog has 3 partitions, but the input has 2
+        1. the changelog has 3 partitions, but the input has 2
            where  changelog `x-demo-count-changelog` of stage `count`
            why    keys now lie in other partitions than their state: repartitioning needs a state migration
            mend   give the inputs 3 partitions again, as new topics; or let the state be computed anew from them:
                   ./demo reset --stage count --execute --namespace x- --bootstrap-servers b:9
 
-        3. the changelog has cleanup.policy=delete, not compact alone
+        2. the changelog has cleanup.policy=delete, not compact alone
            where  changelog `x-demo-count-changelog` of stage `count`
            why    Kafka deletes state with its old records
            mend   kafka-configs.sh --bootstrap-server b:9 --alter --entity-type topics --entity-name x-demo-count-changelog --add-config cleanup.policy=compact
                   and where records may be gone already, let the state be computed anew from the inputs:
                   ./demo reset --stage count --execute --namespace x- --bootstrap-servers b:9
+
+        3. topic `counts` does not exist
+           where  output of stage `count`
+           why    its number of partitions decides where keys go, which is not guessed
+           mend   ./demo topics create --partitions N --stage count --namespace x- --bootstrap-servers b:9
+                  or start with --create-outputs, for the cluster's defaults
     "#]].assert_eq(&ended.err);
 }
 
@@ -273,64 +274,6 @@ fn topology_needs_no_cluster() {
         assert_eq!(ended.status, CLEAN);
         assert!(ended.out.starts_with(start), "{}", ended.out);
     }
-}
-
-#[test]
-fn topics_create_makes_what_is_missing_and_nothing_twice() {
-    let backend = Fake::new(FakeCluster::default().topic("words", 4));
-    answers(
-        &backend,
-        "topics create --partitions 4 --replication-factor 3",
-        expect![[r#"
-        NAME                  KIND       PARTITIONS
-        alerts                topic      4           created
-        counts                topic      4           created
-        demo-count-changelog  changelog  4           created
-        demo-merge-changelog  changelog  4           created
-        words                 topic      4           exists
-    "#]],
-    );
-    let made = backend.cluster.changes();
-    assert_eq!(
-        made,
-        [
-            "create alerts x4 r3 delete",
-            "create counts x4 r3 delete",
-            "create demo-count-changelog x4 r3 compact",
-            "create demo-merge-changelog x4 r3 compact",
-        ]
-    );
-    assert_eq!(call(&backend, "topics create").status, CLEAN);
-    assert_eq!(backend.cluster.changes(), made);
-    assert_eq!(call(&backend, "check").status, CLEAN);
-}
-
-#[test]
-fn topics_create_makes_tables_compacted() {
-    static WITH_TABLE: Pipeline = Pipeline { name: "demo", stages: &[&Described(&LOOKUP)], resources: &[] };
-    let backend = Fake::new(FakeCluster::default());
-    let arguments = ["./demo", "topics", "create", "--partitions", "2"].map(OsString::from).to_vec();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut output = Output { out: &mut out, err: &mut err, terminal: false, colour: false };
-    let call = Call { arguments, environment: vec![], width: Some(100), signals: Signals::default };
-    assert_eq!(main_with(&WITH_TABLE, call, &backend, &mut output), CLEAN);
-    assert!(String::from_utf8(out).unwrap().contains("items   table  2           created"));
-    assert_eq!(
-        backend.cluster.changes(),
-        ["create alerts x2 r-1 delete", "create items x2 r-1 compact", "create words x2 r-1 delete"]
-    );
-}
-
-#[test]
-fn topics_create_needs_a_number_and_makes_nothing_that_would_not_hold() {
-    let backend = Fake::new(FakeCluster::default().topic("words", 4));
-    let ended = call(&backend, "topics create");
-    assert_eq!(ended.status, REFUSED);
-    assert!(ended.err.contains("./demo topics create --partitions N"), "{}", ended.err);
-    let ended = call(&backend, "topics create --partitions 3");
-    assert_eq!(ended.status, REFUSED);
-    assert!(ended.err.contains("`words` has 4, `counts` has 3"), "{}", ended.err);
-    assert!(backend.cluster.changes().is_empty());
 }
 
 fn used() -> FakeCluster {

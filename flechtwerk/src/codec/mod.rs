@@ -1,8 +1,17 @@
 //! Codecs: between a topic's bytes and Rust values. A topic always names its codecs; nothing is guessed from a type.
 
+#[cfg(feature = "avro")]
+mod avro;
+#[cfg(feature = "cbor")]
+mod cbor;
+#[cfg(all(test, any(feature = "avro", feature = "cbor", feature = "protobuf")))]
+pub(crate) mod hostile;
 mod json;
 mod json_writer;
 mod number;
+mod optional;
+#[cfg(feature = "protobuf")]
+mod protobuf;
 
 use crate::error::{BoxError, CodecError};
 
@@ -11,6 +20,7 @@ pub use json::Json;
 pub(crate) use json::read as read_json;
 pub(crate) use json_writer::{Keys, write as write_json};
 pub use number::BigEndian;
+pub use optional::{Avro, Cbor, Protobuf};
 
 /// Encodes and decodes the keys or the values of a topic.
 ///

@@ -122,6 +122,8 @@ pub trait Extractor: Sized + 'static {
             `Out`, not returned"
 )]
 pub trait Polled {
+    /// What generated code asks for, to tell what does not return this.
+    const PROOF: usize = 0;
     fn polled(self) -> Result<Next, BoxError>;
 }
 
@@ -130,11 +132,6 @@ impl<E: Into<BoxError>> Polled for Result<Next, E> {
     fn polled(self) -> Result<Next, BoxError> {
         self.map_err(Into::into)
     }
-}
-
-/// Proof that a function returns what an extractor returns.
-pub const fn returns_next<R: Polled>() -> usize {
-    0
 }
 
 /// A function that says whether a config is suspended.

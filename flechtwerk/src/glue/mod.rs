@@ -16,7 +16,7 @@ mod whole;
 
 pub use check::{
     Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
-    not_an_input, parameter, places, resource, stages, state_taken,
+    not_an_input, parameter, places, resource, stages, state_said, state_taken,
 };
 pub use extractor::*;
 pub use info::*;

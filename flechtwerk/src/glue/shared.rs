@@ -129,9 +129,13 @@ impl<P: SharedParam<Role: SharedRole<P>> + Send + Sync, Rest: SharedParams> Shar
     }
 }
 
-/// The check of a parameter.
-pub const fn shared<P: SharedParam<Role: SharedRole<P>>>() -> &'static [Share] {
-    <P::Role as SharedRole<P>>::SHARES
+/// Asked of the role of a parameter by `&`; for the errors' sake, as [`FitsByMut`](super::FitsByMut).
+pub trait FitsByRef<P> {
+    const SHARES: &'static [Share];
+}
+
+impl<P, R: SharedRole<P>> FitsByRef<P> for R {
+    const SHARES: &'static [Share] = R::SHARES;
 }
 
 /// A parameter by `&`, right or wrong; what is known to be wrong has a role of its own, for its own message.
@@ -150,10 +154,12 @@ impl<P: Shared> SharedParam for P {
     type Role = Right;
 }
 
+#[diagnostic::do_not_recommend]
 impl<R: 'static> SharedParam for Res<R> {
     type Role = Single;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: 'static> SharedParam for Table<T> {
     type Role = Single;
 }

@@ -208,8 +208,8 @@ impl<S: Stage> AnyStage for Erased<S> {
     }
 }
 
-/// The check of a parameter; `D` is what the attribute says of the state.
-pub const fn slot<P: SlotParam<Role: RoleOk, Keeps: DeclaredAs<D>>, D>() -> &'static [Part] {
+/// What a parameter stands for; given that the rest of it was checked.
+pub const fn slot<P: SlotParam>(_: &[usize]) -> &'static [Part] {
     P::PARTS
 }
 
@@ -228,7 +228,6 @@ pub trait SlotParam: Sized + Send + 'static {
     fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Tried<()>;
 }
 
-#[diagnostic::do_not_recommend]
 impl<P: Slot> SlotParam for P {
     type Keeps = <P::Parts as SlotParts>::Keeps;
     type Role = Right;
@@ -270,6 +269,14 @@ wrong!(Table<T>, ByRef where 'static);
 pub struct Right;
 /// The role of an input among the other parameters.
 pub struct ByValue<P>(PhantomData<P>);
+
+/// Asked of the role of a parameter by `&mut`. It stands before [`RoleOk`] for the errors' sake: rustc says less of a
+/// constant that is missing than of a bound of a function that is not met, and lists no types that have it.
+pub trait FitsByMut {
+    const PROOF: usize = 0;
+}
+
+impl<R: RoleOk> FitsByMut for R {}
 
 /// Roles that are right.
 pub trait RoleOk {}
@@ -395,27 +402,24 @@ impl<X> Same for X {
     type T = X;
 }
 
-/// A parameter that keeps no state, or an attribute that names none.
+/// A parameter that keeps no state.
 pub struct NoState;
 /// A parameter that keeps an `S`.
-pub struct Holds<S>(PhantomData<S>);
-/// An attribute that says `state = S`.
-pub struct Says<S>(PhantomData<S>);
+pub struct StateParameter<S>(PhantomData<S>);
 
-/// What the attribute says and what the parameter keeps go together.
+/// Asked of what a parameter keeps: goes it together with the state that the attribute names? As with [`FitsByMut`], for
+/// the errors' sake.
+pub trait KeptAs<A> {
+    const PROOF: usize = 0;
+}
+
+impl<K: Agrees<A>, A> KeptAs<A> for K {}
+
+/// What the parameter keeps agrees with `state = A` in the attribute.
 #[diagnostic::on_unimplemented(message = "`state` in the attribute and the parameter disagree")]
-pub trait DeclaredAs<D> {}
-impl<D> DeclaredAs<D> for NoState {}
-impl<S, A: SameState<S>> DeclaredAs<Says<A>> for Holds<S> {}
-impl<S> DeclaredAs<NoState> for Holds<S> where NoState: SaysState<S> {}
-
-/// Never implemented for [`NoState`]: carries a message.
-#[diagnostic::on_unimplemented(
-    message = "the function takes a `State<{S}>`, of which the attribute says nothing",
-    label = "add `state = {S}` to the attribute",
-    note = "a stage with state has a store and a changelog topic, so its attribute says so"
-)]
-pub trait SaysState<S> {}
+pub trait Agrees<A> {}
+impl<A> Agrees<A> for NoState {}
+impl<S, A: SameState<S>> Agrees<A> for StateParameter<S> {}
 
 /// Implemented for one and the same type only.
 #[diagnostic::on_unimplemented(
@@ -433,6 +437,8 @@ impl<S> SameState<S> for S {}
     note = "`Result<(), E>` will do with every `E` that goes into a `Box<dyn Error + Send + Sync>`; results are sent with `Out`, not returned"
 )]
 pub trait Outcome {
+    /// What generated code asks for, to tell what does not return this.
+    const PROOF: usize = 0;
     fn outcome(self) -> Result<(), BoxError>;
 }
 
@@ -441,11 +447,6 @@ impl<E: Into<BoxError>> Outcome for Result<(), E> {
     fn outcome(self) -> Result<(), BoxError> {
         self.map_err(Into::into)
     }
-}
-
-/// Proof that a function returns what a stage returns.
-pub const fn returns<R: Outcome>() -> usize {
-    0
 }
 
 /// A function that computes state keys.

@@ -10,6 +10,7 @@ mod errors;
 mod ffi;
 mod group;
 mod logging;
+mod offsets;
 mod producer;
 mod reader;
 mod settings;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::ClientSettings;
@@ -10,7 +9,8 @@ use super::client::{Role, connect};
 use super::errors::{broker_error, record_error, txn_error};
 use super::ffi::{Api, Delivery, Event, Handle, List, NativeError, Queue, Topic, code};
 use super::group::KafkaGroup;
-use super::logging::{Source, no_thread};
+use super::logging::Source;
+use super::offsets::OffsetSender;
 use crate::format::ChangelogRecord;
 use crate::glue::Outputs;
 use crate::port::{BrokerError, ErrorKind, Group, OffsetCommit, Producer, ProducerFactory, Unanswered};
@@ -22,9 +22,6 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const ABORT_SLICE: Duration = Duration::from_millis(20);
 /// What an event of a failed record is waited for at most.
 const EVENT: Duration = Duration::from_millis(1);
-
-/// A client that is this much later than it was asked to be, with nothing on its way, is stuck.
-const STUCK: Duration = Duration::from_secs(4);
 
 /// Makes producers.
 pub(super) struct KafkaProducers {
@@ -56,6 +53,7 @@ impl ProducerFactory for KafkaProducers {
             topics: HashMap::new(),
             source: Source::new(&self.settings, role),
             failed: None,
+            offsets: OffsetSender::default(),
             handle,
         };
         producer.drain();
@@ -70,6 +68,7 @@ struct KafkaProducer {
     source: Source,
     /// The first delivery error of the running transaction.
     failed: Option<BrokerError>,
+    offsets: OffsetSender,
     handle: Arc<Handle>,
 }
 
@@ -125,42 +124,6 @@ impl KafkaProducer {
                 failed.clone()
             }
             _ => error,
-        }
-    }
-
-    /// librdkafka may wait for ever, whatever the limit, for a group coordinator that has left the cluster's list of brokers,
-    /// even when that one is back. So the call is made by a thread of its own, which is left behind with the client if it
-    /// does not return. It will, some time, when the state of any connection changes.
-    fn send_offsets_or_give_up(
-        &self,
-        offsets: &[OffsetCommit],
-        group: &KafkaGroup,
-        limit: Duration,
-    ) -> Result<Result<(), NativeError>, BrokerError> {
-        let (handle, member) = (Arc::clone(&self.handle), group.handle());
-        let offsets = offsets.to_vec();
-        let (done, outcome) = sync_channel(1);
-        std::thread::Builder::new()
-            .name("kafka-offsets".to_owned())
-            .spawn(move || {
-                let result = offset_list(&offsets).map(|list| handle.send_offsets(&list, &member, limit));
-                // Nobody may wait any longer.
-                let _ = done.try_send(result);
-            })
-            .map_err(|error| no_thread(&error))?;
-        loop {
-            match outcome.recv_timeout(limit + STUCK) {
-                Ok(result) => return result,
-                // It is with the broker, and the client's own time-out holds.
-                Err(RecvTimeoutError::Timeout) if self.handle.watch().open(Api::TxnOffsetCommit) > 0 => {}
-                Err(_) => {
-                    let text = "the client does not find its way to the group's coordinator; it is replaced";
-                    return Err(BrokerError {
-                        kind: ErrorKind::Fatal,
-                        ..broker_error(NativeError::new(code::LOCAL_WAIT_COORD, text), ErrorKind::Fatal)
-                    });
-                }
-            }
         }
     }
 
@@ -253,7 +216,7 @@ impl Producer for KafkaProducer {
                 size: None,
             });
         };
-        let result = self.send_offsets_or_give_up(offsets, group, limit)?;
+        let result = self.offsets.send(&self.handle, offset_list(offsets)?, group.handle(), limit)?;
         self.drain();
         self.result(result)
     }

@@ -324,7 +324,8 @@ impl Started {
 }
 
 fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Started {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let names = names("demo", &[stage.0], mapping).unwrap().remove(0);
     let changelog = names.changelog.clone().map(|topic| Changelog { topic, id: "id".into(), partitions: 1 });
     let limits = Limits {

@@ -60,6 +60,13 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
+/// How to reach a cluster: of no use where the program brings its own.
+pub(crate) fn is_connection(name: &str) -> bool {
+    matches!(name, "bootstrap_servers" | "security_protocol")
+        || name.starts_with("sasl_")
+        || name.starts_with("tls_")
+}
+
 /// The environment variable of a setting.
 pub(super) fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_ascii_uppercase())

@@ -13,9 +13,11 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
+use super::doubts::Doubts;
 use super::keys::{self, KEYS, PREFIX};
 use super::resources::Resources;
 use super::values::text;
+use crate::naming::mapped_twice;
 use crate::nearest::nearest;
 use crate::resource::Tree;
 use crate::startup::Problem;
@@ -31,6 +33,8 @@ pub(crate) struct Given {
     pub(crate) config: Option<PathBuf>,
     /// The pipeline's resources, whose settings are of their own kind.
     pub(crate) resources: Vec<&'static str>,
+    /// The program brings its own cluster: how to reach another one does not matter.
+    pub(crate) own_cluster: bool,
 }
 
 /// Where a setting came from.
@@ -87,19 +91,21 @@ pub(super) struct Layers {
     /// The weakest first.
     pub(super) layers: Vec<Layer>,
     pub(super) resources: BTreeMap<String, Tree>,
+    /// What was said and not understood.
+    pub(super) doubts: Doubts,
 }
 
 /// Reads all layers. Variables `FLECHTWERK_TEST_..` belong to test runs and are none of ours.
 pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Layers {
-    let mut resources = Resources::new(&given.resources);
-    let mut environment = environment(&given.environment, &mut resources, problems, warnings);
+    let (mut resources, mut doubts) = (Resources::new(&given.resources), Doubts::default());
+    let mut environment = environment(&given.environment, &mut resources, problems, warnings, &mut doubts);
     let config = match environment.remove("config") {
         Some(path) if given.config.is_none() => text(&path).map(PathBuf::from),
         _ => given.config.clone(),
     };
     let mut layers = Vec::new();
     if let Some(path) = config
-        && let Some(dict) = file(&path, &mut resources, problems)
+        && let Some(dict) = file(&path, &mut resources, problems, &mut doubts)
     {
         layers.push(Layer { source: Source::File(path), dict });
     }
@@ -107,10 +113,32 @@ pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut 
     layers.push(Layer { source: Source::Flags, dict: given.flags.clone() });
     for layer in &mut layers {
         for key in ["topic", "kafka"] {
-            pairs(key, layer, problems);
+            pairs(key, layer, problems, &mut doubts);
         }
     }
-    Layers { layers, resources: resources.read() }
+    if given.own_cluster {
+        leave_out_connection(&mut layers, warnings);
+    }
+    Layers { layers, resources: resources.read(), doubts }
+}
+
+/// Flags that say so were refused; what the environment and the file say is meant for other calls.
+fn leave_out_connection(layers: &mut [Layer], warnings: &mut Vec<String>) {
+    let mut unused = Vec::new();
+    for Layer { source, dict } in layers {
+        let connection = dict.keys().filter(|key| keys::is_connection(key));
+        let connection: Vec<String> = connection.cloned().collect();
+        for key in connection {
+            dict.remove(&key);
+            unused.push(source.place(&key));
+        }
+    }
+    if !unused.is_empty() {
+        warnings.push(format!(
+            "not used, since --dev runs on a broker of its own: {}; without --dev the pipeline runs on that cluster",
+            unused.join(", ")
+        ));
+    }
 }
 
 fn environment(
@@ -118,6 +146,7 @@ fn environment(
     resources: &mut Resources,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
+    doubts: &mut Doubts,
 ) -> Dict {
     let mut dict = Dict::new();
     let mut kafka = Dict::new();
@@ -131,6 +160,10 @@ fn environment(
                 why: String::new(),
                 mend: "set it to UTF-8 text".into(),
             });
+            match key.as_str() {
+                "config" => doubts.add_file(),
+                key => doubts.add(key),
+            }
             continue;
         };
         // Set to nothing is how many tools leave a variable out.
@@ -161,8 +194,14 @@ fn environment(
     dict
 }
 
-fn file(path: &Path, resources: &mut Resources, problems: &mut Vec<Problem>) -> Option<Dict> {
+fn file(
+    path: &Path,
+    resources: &mut Resources,
+    problems: &mut Vec<Problem>,
+    doubts: &mut Doubts,
+) -> Option<Dict> {
     let mut trouble = |what: String, mend: &str| {
+        doubts.add_file();
         problems.push(Problem {
             what,
             place: format!("file {}", path.display()),
@@ -195,7 +234,7 @@ fn file(path: &Path, resources: &mut Resources, problems: &mut Vec<Problem>) -> 
     if let Some(tables) = dict.remove("resources") {
         resources.file(tables, path, problems);
     }
-    check_keys(&dict, path, problems);
+    check_keys(&dict, path, problems, doubts);
     Some(dict)
 }
 
@@ -209,22 +248,26 @@ fn without_excerpt(message: &str) -> String {
     kept
 }
 
-fn check_keys(dict: &Dict, path: &Path, problems: &mut Vec<Problem>) {
+fn check_keys(dict: &Dict, path: &Path, problems: &mut Vec<Problem>, doubts: &mut Doubts) {
     for key in dict.keys() {
         let place = format!("`{key}` in {}", path.display());
         match keys::find(key) {
-            Some(found) if found.secret => problems.push(Problem {
-                what: format!("`{key}` has no place in the settings file"),
-                place,
-                why: "settings files are copied, shown and checked in; secrets must not be".into(),
-                mend: format!(
-                    "put it into a file of its own, named by `{key}_file`, or set {}",
-                    keys::variable(key)
-                ),
-            }),
+            Some(found) if found.secret => {
+                doubts.add(key);
+                problems.push(Problem {
+                    what: format!("`{key}` has no place in the settings file"),
+                    place,
+                    why: "settings files are copied, shown and checked in; secrets must not be".into(),
+                    mend: format!(
+                        "put it into a file of its own, named by `{key}_file`, or set {}",
+                        keys::variable(key)
+                    ),
+                });
+            }
             Some(_) => {}
             None => {
                 let near = nearest(key, KEYS.iter().filter(|key| !key.secret).map(|key| key.name));
+                doubts.add(near.unwrap_or(key));
                 problems.push(Problem {
                     what: format!("there is no setting `{key}`"),
                     place,
@@ -256,7 +299,7 @@ fn flat(nested: Dict) -> Dict {
 }
 
 /// Makes a dictionary of `name=value` texts.
-fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
+fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>, doubts: &mut Doubts) {
     let listed = match layer.dict.get(key) {
         None | Some(Value::Dict(..)) => return,
         Some(Value::Array(_, parts)) => parts.iter().filter_map(text).collect::<Vec<_>>(),
@@ -270,21 +313,32 @@ fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
                 let (name, value) = (name.trim(), value.trim());
                 match dict.get(name).and_then(text) {
                     Some(other) if other != value => {
+                        doubts.add(key);
                         problems.push(twice(key, name, [&other, value], layer.source.place(key)));
+                        // Nothing is judged by a value that may not be meant.
+                        if key == "kafka" {
+                            dict.remove(name);
+                        }
                     }
                     _ => drop(dict.insert(name.to_owned(), Value::from(value))),
                 }
             }
             // The text is not shown: it may be a secret that lost its name.
-            _ => problems.push(Problem {
-                what: format!("an entry of `{key}` is not of the form NAME=VALUE"),
-                place: layer.source.place(key),
-                why: String::new(),
-                mend: match key {
-                    "topic" => "write --topic words=prod.words, with the name in the code first".into(),
-                    _ => "write -X socket.keepalive.enable=true".into(),
-                },
-            }),
+            _ => {
+                doubts.add(key);
+                let (form, mend) = match key {
+                    "topic" => {
+                        ("NAME=TOPIC", "write --topic words=prod.words, with the name in the code first")
+                    }
+                    _ => ("NAME=VALUE", "write -X socket.keepalive.enable=true"),
+                };
+                problems.push(Problem {
+                    what: format!("an entry of `{key}` is not of the form {form}"),
+                    place: layer.source.place(key),
+                    why: String::new(),
+                    mend: mend.into(),
+                });
+            }
         }
     }
     layer.dict.insert(key.to_owned(), dict.into());
@@ -292,18 +346,14 @@ fn pairs(key: &str, layer: &mut Layer, problems: &mut Vec<Problem>) {
 
 /// One place that says two things about one name.
 fn twice(key: &str, name: &str, values: [&str; 2], place: String) -> Problem {
-    let [first, second] = values;
-    let why = "it can't be told which one is meant".to_owned();
     match key {
-        "topic" => Problem {
-            what: format!("`{name}` is mapped twice: to `{first}` and to `{second}`"),
-            place,
-            why,
-            mend: format!("keep one: --topic {name}={first} or --topic {name}={second}"),
-        },
+        "topic" => mapped_twice(name, values, place),
         // The values are not shown: they may be secrets.
-        _ => {
-            Problem { what: format!("`{name}` is set twice"), place, why, mend: "keep one of the two".into() }
-        }
+        _ => Problem {
+            what: format!("`{name}` is set twice"),
+            place,
+            why: "it can't be told which one is meant".into(),
+            mend: "keep one of the two".into(),
+        },
     }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use figment::Figment;
 use figment::value::Value;
 
+use super::doubts::Doubts;
 use super::layers::{Layer, Layers, layers};
 use super::values::{Address, Bytes, LogFilter, Namespace, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
+use crate::naming::Known;
 use crate::startup::Problem;
 
 /// What was read, and what is worth saying about it.
@@ -20,8 +22,8 @@ pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     /// Nothing wrong, but likely not meant.
     pub(crate) warnings: Vec<String>,
-    /// Everything that names are made of was read.
-    pub(crate) names_known: bool,
+    /// What names are made of, as far as it was read.
+    pub(crate) known: Known,
     /// Somebody said where state is kept.
     pub(crate) store_given: bool,
 }
@@ -29,20 +31,21 @@ pub(crate) struct Loaded {
 /// Reads, checks and completes the settings; with everything that is wrong with them.
 pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let Layers { layers, resources } = layers(given, &mut problems, &mut warnings);
+    let Layers { layers, resources, doubts } = layers(given, &mut problems, &mut warnings);
     let figment = layers.iter().fold(Figment::new(), Figment::merge);
-    let mut reader = Reader { names_known: problems.is_empty(), figment, layers, problems };
+    let mut reader = Reader { figment, layers, problems, doubts };
     let settings = Settings { resources, ..reader.settings() };
     validate::check(&settings, &reader.given(), &mut reader.problems);
     let store_given = reader.source("store") != Source::Default;
-    (Loaded { settings, warnings, names_known: reader.names_known, store_given }, reader.problems)
+    let known = Known { namespace: reader.sure("namespace"), topics: reader.sure("topic") };
+    (Loaded { settings, warnings, known, store_given }, reader.problems)
 }
 
 struct Reader {
     figment: Figment,
     layers: Vec<Layer>,
     problems: Vec<Problem>,
-    names_known: bool,
+    doubts: Doubts,
 }
 
 impl Reader {
@@ -55,20 +58,14 @@ impl Reader {
             (None, tls) if *tls != Tls::default() => SecurityProtocol::Tls,
             _ => SecurityProtocol::Plaintext,
         };
-        let before = self.problems.len();
-        let stage = self.get("stage", default.stage);
-        let namespace =
-            self.find::<Namespace>("namespace").map_or(default.namespace, |namespace| namespace.0);
-        let topic = self.pairs("topic").into_iter().map(|(name, (value, _))| (name, value)).collect();
-        self.names_known &= self.problems.len() == before;
         Settings {
             bootstrap_servers: self.get("bootstrap_servers", default.bootstrap_servers),
             security_protocol: self.get("security_protocol", inferred),
             sasl,
             tls,
-            stage,
-            namespace,
-            topic,
+            stage: self.get("stage", default.stage),
+            namespace: self.find::<Namespace>("namespace").map_or(default.namespace, |namespace| namespace.0),
+            topic: self.pairs("topic").into_iter().map(|(name, (value, _))| (name, value)).collect(),
             create_outputs: self.get("create_outputs", default.create_outputs),
             instance_id: self.find("instance_id"),
             stay_in_group: self.get("stay_in_group", default.stay_in_group),
@@ -104,9 +101,18 @@ impl Reader {
         self.source(key).place(key)
     }
 
-    /// The settings that anything was said about.
+    /// False where a setting has its default and something else may have been meant.
+    fn sure(&self, key: &str) -> bool {
+        // The mappings of a stronger place leave those of the file.
+        let file_counts = key == "topic" || self.source(key) == Source::Default;
+        !self.doubts.about(key, file_counts)
+    }
+
+    /// Where each setting came from, and which were understood.
     fn given(&self) -> validate::Places {
-        validate::Places(keys::KEYS.iter().map(|key| (key.name, self.source(key.name))).collect())
+        let sources = keys::KEYS.iter().map(|key| (key.name, self.source(key.name))).collect();
+        let sure = keys::KEYS.iter().map(|key| key.name).filter(|key| self.sure(key)).collect();
+        validate::Places { sources, sure }
     }
 
     fn find<T: Setting>(&mut self, key: &str) -> Option<T> {
@@ -114,6 +120,7 @@ impl Reader {
         let value = self.figment.find_value(key).ok()?;
         let read = T::read(&value);
         if read.is_none() {
+            self.doubts.add(key);
             let shown = text(&value).map_or_else(|| "that".to_owned(), |text| format!("{text:?}"));
             self.problems.push(Problem {
                 what: format!("{shown} is no value for `{key}`"),
@@ -133,6 +140,7 @@ impl Reader {
     fn time(&mut self, key: &str, default: Duration) -> Duration {
         let time = self.get(key, default);
         if time < Duration::from_millis(1) {
+            self.doubts.add(key);
             self.problems.push(Problem {
                 what: format!("`{key}` is below 1ms"),
                 place: self.place(key),
@@ -153,12 +161,17 @@ impl Reader {
             for (name, value) in dict {
                 match text(value) {
                     Some(value) => drop(pairs.insert(name.clone(), (value, layer.source.clone()))),
-                    None => self.problems.push(Problem {
-                        what: format!("`{name}` of `{key}` is neither text nor a number nor true or false"),
-                        place: layer.source.place(key),
-                        why: String::new(),
-                        mend: format!("write {name} = \"..\" in the table [{key}]"),
-                    }),
+                    None => {
+                        self.doubts.add(key);
+                        self.problems.push(Problem {
+                            what: format!(
+                                "`{name}` of `{key}` is neither text nor a number nor true or false"
+                            ),
+                            place: layer.source.place(key),
+                            why: String::new(),
+                            mend: format!("write {name} = \"..\" in the table [{key}]"),
+                        });
+                    }
                 }
             }
         }
@@ -166,11 +179,15 @@ impl Reader {
     }
 
     fn librdkafka(&mut self) -> Librdkafka {
-        let pairs = self.pairs("kafka");
-        for (name, (value, source)) in &pairs {
-            librdkafka::check(name, value, source, &mut self.problems);
+        let mut accepted = BTreeMap::new();
+        for (name, (value, source)) in self.pairs("kafka") {
+            let before = self.problems.len();
+            librdkafka::check(&name, &value, &source, &mut self.problems);
+            if self.problems.len() == before {
+                accepted.insert(name, value);
+            }
         }
-        Librdkafka::new(pairs.into_iter().map(|(name, (value, _))| (name, value)).collect())
+        Librdkafka::new(accepted)
     }
 
     fn tls(&mut self) -> Tls {
@@ -226,6 +243,7 @@ impl Reader {
         let content = std::fs::read_to_string(&path).unwrap_or_default();
         let secret = content.trim_end_matches(['\n', '\r']);
         if secret.is_empty() {
+            self.doubts.add(&file_key);
             self.problems.push(Problem {
                 what: format!("the file {} holds no text", path.display()),
                 place: self.place(&file_key),
@@ -243,6 +261,7 @@ impl Reader {
             other => {
                 let reason =
                     other.err().map_or_else(|| "it is a folder".to_owned(), |error| error.to_string());
+                self.doubts.add(key);
                 self.problems.push(Problem {
                     what: format!("the file {} can't be read: {reason}", path.display()),
                     place: self.place(key),

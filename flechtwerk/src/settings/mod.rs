@@ -5,6 +5,7 @@
 //! are consistent, or all problems. Nothing here reads the process's environment or arguments; the binary hands
 //! them in.
 
+mod doubts;
 mod keys;
 mod layers;
 mod librdkafka;
@@ -19,9 +20,9 @@ use std::time::Duration;
 
 use crate::resource::Tree;
 
-pub(crate) use keys::flag;
 #[cfg(test)]
 pub(crate) use keys::flag_names;
+pub(crate) use keys::{flag, is_connection};
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
 pub(crate) use load::read;

@@ -1,5 +1,7 @@
 //! Precedence, provenance and refusals of the settings as a whole.
 
+mod doubts;
+
 use std::ffi::OsString;
 use std::time::Duration;
 

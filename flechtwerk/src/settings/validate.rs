@@ -1,6 +1,6 @@
 //! Checks that take more than one setting, or what is compiled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Settings, Source, StoreKind, bytes_text, duration_text, keys};
@@ -19,13 +19,21 @@ const LIMITS: [(&str, &str); 3] = [
 ];
 
 /// Where each setting came from.
-pub(super) struct Places(pub(super) BTreeMap<&'static str, Source>);
+pub(super) struct Places {
+    pub(super) sources: BTreeMap<&'static str, Source>,
+    /// The settings that are as they were meant. What follows from the others was not asked for by anybody.
+    pub(super) sure: BTreeSet<&'static str>,
+}
 
 impl Places {
+    fn sure(&self, keys: &[&str]) -> bool {
+        keys.iter().all(|key| self.sure.contains(key))
+    }
+
     /// As a message names them.
     pub(super) fn of(&self, keys: &[&str]) -> String {
         let all: Vec<(&str, &Source)> =
-            keys.iter().filter_map(|key| Some((*key, self.0.get(key)?))).collect();
+            keys.iter().filter_map(|key| Some((*key, self.sources.get(key)?))).collect();
         let (unsaid, said): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(_, source)| **source == Source::Default);
         // What was said is what can be changed; defaults are worth naming only among themselves.
@@ -39,9 +47,10 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
         problems.push(Problem { what, place: places.of(keys), why: why.to_owned(), mend });
     };
     let s = settings;
-    if s.heartbeat_interval * 3 > s.session_timeout {
+    let keys = ["heartbeat_interval", "session_timeout"];
+    if places.sure(&keys) && s.heartbeat_interval * 3 > s.session_timeout {
         problem(
-            &["heartbeat_interval", "session_timeout"],
+            &keys,
             format!(
                 "`heartbeat_interval` ({}) is more than a third of `session_timeout` ({})",
                 duration_text(s.heartbeat_interval),
@@ -51,9 +60,10 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
             format!("set heartbeat_interval to at most {}", duration_text(s.session_timeout / 3)),
         );
     }
-    if s.revoke_timeout >= s.session_timeout {
+    let keys = ["revoke_timeout", "session_timeout"];
+    if places.sure(&keys) && s.revoke_timeout >= s.session_timeout {
         problem(
-            &["revoke_timeout", "session_timeout"],
+            &keys,
             format!(
                 "`revoke_timeout` ({}) is not below `session_timeout` ({})",
                 duration_text(s.revoke_timeout),
@@ -64,9 +74,10 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
         );
     }
     let needed = Duration::from_secs_f64(s.max_batch_bytes as f64 / SLOWEST as f64);
-    if needed > s.transaction_timeout {
+    let keys = ["max_batch_bytes", "transaction_timeout"];
+    if places.sure(&keys) && needed > s.transaction_timeout {
         problem(
-            &["max_batch_bytes", "transaction_timeout"],
+            &keys,
             format!(
                 "a full batch of `max_batch_bytes` ({}) may take longer than `transaction_timeout` ({})",
                 bytes_text(s.max_batch_bytes),
@@ -80,7 +91,7 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
             ),
         );
     }
-    for (name, unit) in LIMITS {
+    for (name, unit) in LIMITS.iter().filter(|_| places.sure(&["transaction_timeout"])) {
         let Some(Ok(millis)) = s.librdkafka.get(name).map(str::parse::<u64>) else { continue };
         if Duration::from_millis(millis) > s.transaction_timeout {
             problem(
@@ -96,7 +107,7 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
             );
         }
     }
-    if s.stay_in_group && s.instance_id.is_none() {
+    if places.sure(&["instance_id"]) && s.stay_in_group && s.instance_id.is_none() {
         problem(
             &["stay_in_group"],
             "`stay_in_group` is set, but `instance_id` is not".into(),
@@ -121,17 +132,19 @@ pub(super) fn check(settings: &Settings, places: &Places, problems: &mut Vec<Pro
                 .into(),
         );
     }
-    security(settings, &mut problem);
+    security(settings, places, &mut problem);
 }
 
-fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String)) {
+fn security(s: &Settings, places: &Places, problem: &mut impl FnMut(&[&str], String, &str, String)) {
     const TOGETHER: &str = "user and password are needed together";
     const SASL: &[&str] =
         &["security_protocol", "sasl_mechanism", "sasl_username", "sasl_password", "sasl_password_file"];
     const TLS: &[&str] =
         &["security_protocol", "tls_ca", "tls_cert", "tls_key", "tls_key_password", "tls_key_password_file"];
     let protocol = s.security_protocol;
-    if protocol.sasl() && !cfg!(feature = "sasl") {
+    let sure = |keys: &[&str]| places.sure(keys);
+    let protocol_is_sure = sure(&["security_protocol"]);
+    if protocol_is_sure && protocol.sasl() && !cfg!(feature = "sasl") {
         problem(
             SASL,
             "this binary was built without SASL".into(),
@@ -139,7 +152,7 @@ fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String
             "build it with the feature `sasl` of flechtwerk".into(),
         );
     }
-    if protocol.tls() && !cfg!(feature = "tls") {
+    if protocol_is_sure && protocol.tls() && !cfg!(feature = "tls") {
         problem(
             TLS,
             "this binary was built without TLS".into(),
@@ -147,7 +160,7 @@ fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String
             "build it with the feature `tls` of flechtwerk".into(),
         );
     }
-    if protocol.sasl() && s.sasl.is_none() {
+    if protocol_is_sure && sure(&["sasl_username"]) && protocol.sasl() && s.sasl.is_none() {
         problem(
             SASL,
             format!("`security_protocol` is {}, but no user is set", protocol.as_kafka()),
@@ -158,7 +171,7 @@ fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String
             ),
         );
     }
-    if s.sasl.is_some() && !protocol.sasl() {
+    if protocol_is_sure && s.sasl.is_some() && !protocol.sasl() {
         problem(
             SASL,
             format!("a user is set, but `security_protocol` is {}", protocol.as_kafka()),
@@ -166,7 +179,7 @@ fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String
             "use --security-protocol sasl_tls, or remove the user".into(),
         );
     }
-    if s.tls != super::Tls::default() && !protocol.tls() {
+    if protocol_is_sure && s.tls != super::Tls::default() && !protocol.tls() {
         problem(
             TLS,
             format!("certificates are set, but `security_protocol` is {}", protocol.as_kafka()),
@@ -176,18 +189,21 @@ fn security(s: &Settings, problem: &mut impl FnMut(&[&str], String, &str, String
     }
     if let Some(sasl) = &s.sasl
         && sasl.username.is_empty()
+        && sure(&["sasl_username"])
     {
         problem(SASL, "`sasl_username` is not set".into(), TOGETHER, "use --sasl-username NAME".into());
     }
     if let Some(sasl) = &s.sasl
         && sasl.password.expose().is_empty()
+        && sure(&["sasl_password", "sasl_password_file"])
     {
         let mend = format!("use --sasl-password-file FILE, or set {}", keys::variable("sasl_password"));
         problem(SASL, "`sasl_password` is not set".into(), TOGETHER, mend);
     }
-    if s.tls.cert.is_some() != s.tls.key.is_some() {
+    let keys = ["tls_cert", "tls_key"];
+    if sure(&keys) && s.tls.cert.is_some() != s.tls.key.is_some() {
         problem(
-            &["tls_cert", "tls_key"],
+            &keys,
             "`tls_cert` and `tls_key` are not set together".into(),
             "a certificate is of no use without its key",
             "use --tls-cert FILE and --tls-key FILE".into(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 
-use super::testing::{FakeCluster, POLL, POLL_BOTH, TICK};
+use super::testing::{FakeCluster, KNOWN, POLL, POLL_BOTH, TICK};
 use super::*;
 use crate::glue::StageInfo;
 use crate::task::RESETTING;
@@ -12,7 +12,7 @@ use crate::task::RESETTING;
 fn checked(stages: &[&'static StageInfo], cluster: &FakeCluster) -> Result<Ready, Vec<Problem>> {
     let settings = Settings { connect_timeout: Duration::from_millis(200), ..Settings::default() };
     let program = Program { name: "demo".into(), flags: vec![], ..Program::default() };
-    check(&choose("demo", stages, &settings).unwrap(), &settings, cluster, &program)
+    check(&choose("demo", stages, &settings, KNOWN).unwrap(), &settings, cluster, &program)
 }
 
 fn report(stages: &[&'static StageInfo], cluster: &FakeCluster) -> String {
@@ -75,8 +75,10 @@ fn config_topics_have_one_partition_count() {
         the config topics differ in their number of partitions: `words` has 4, `counts` has 3
            where  stage `poll-both`
            why    a token is the partition of one number of every config topic, and a config belongs to the token that its key and their number say
-           mend   copy the configs of the odd one into a new topic with as many partitions as the others have, and start with
-                  demo --topic NAME=TOPIC
+           mend   copy the configs of `words` into a new topic with 3 partitions, and start with
+                  demo run --topic words=TOPIC
+                  or copy the configs of `counts` into a new topic with 4 partitions, and start with
+                  demo run --topic counts=TOPIC
     "#]]
     .assert_eq(&report(&[&POLL_BOTH], &cluster));
 }

@@ -3,6 +3,8 @@
 
 mod ask;
 mod create;
+mod inputs;
+mod policy;
 mod stamps;
 mod structure;
 #[cfg(test)]
@@ -14,20 +16,22 @@ use std::sync::Arc;
 pub(crate) use crate::report::{Problem, Program};
 pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
-pub(crate) use structure::{Role, Seen, roles, structure};
+pub(crate) use inputs::{creation, misfits, undecided};
+pub(crate) use structure::{Seen, roles, structure};
 
 pub(crate) use crate::chosen::Chosen;
-use crate::naming::{Mapping, StageNames};
+use crate::naming::{Known, Mapping, StageNames};
 use crate::port::{Cluster, NewTopic, Stability};
 use crate::settings::Settings;
 
-/// The stages that the settings ask for, under the names that the settings give them.
+/// The stages that the settings ask for, under the names that the settings give them as far as these are known.
 pub(crate) fn choose(
     pipeline: &str,
     stages: &[&'static crate::glue::StageInfo],
     settings: &Settings,
+    known: Known,
 ) -> Result<Vec<Chosen>, Vec<Problem>> {
-    let mapping = Mapping { namespace: &settings.namespace, topics: &settings.topic };
+    let mapping = Mapping { namespace: &settings.namespace, topics: &settings.topic, known };
     crate::chosen::choose(pipeline, stages, &settings.stage, mapping)
 }
 
@@ -64,7 +68,7 @@ pub(crate) fn check(
     asker.answers().map_err(|problem| vec![problem])?;
     let seen = Seen { topics: asker.topics(stages).map_err(|problem| vec![problem])?, ..Seen::default() };
     let seen = Seen { committed: committed(stages, &seen, &asker)?, ..seen };
-    structure(stages, &seen, settings, program)
+    structure(stages, &seen, settings, program).sound()
 }
 
 /// Committed offsets of each stage's inputs.

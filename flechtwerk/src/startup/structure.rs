@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::inputs::{Inputs, code_name, counted, creation};
+use super::policy;
 use super::stamps::{Verdict, judge};
 use super::{Chosen, CommittedByStage, Problem, Program, Ready, ReadyStage, new_changelog, new_topic};
-use crate::naming::{StageNames, list, used};
+use crate::naming::{StageNames, list};
 use crate::port::TopicDescription;
 use crate::settings::Settings;
 
@@ -77,42 +79,48 @@ pub(crate) fn roles(stages: &[Chosen]) -> BTreeMap<Arc<str>, Role> {
     roles
 }
 
-/// Everything that is wrong, or what is ready and what may be made.
-pub(crate) fn structure(
-    stages: &[Chosen],
-    seen: &Seen,
-    settings: &Settings,
-    program: &Program,
-) -> Result<Ready, Vec<Problem>> {
-    let mut check = Check { seen, settings, program, problems: Vec::new(), ready: Ready::default() };
-    check.topics(stages);
+/// What was found.
+pub(crate) struct Found {
+    /// What may run and what may be made, as far as nothing is wrong with it.
+    pub(crate) ready: Ready,
+    /// Everything that is wrong. Missing topics come last: what they are to be may depend on the rest.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Found {
+    /// What is ready, where nothing is wrong at all.
+    pub(crate) fn sound(self) -> Result<Ready, Vec<Problem>> {
+        if self.problems.is_empty() { Ok(self.ready) } else { Err(self.problems) }
+    }
+}
+
+/// Everything that is wrong, and what is ready and what may be made.
+pub(crate) fn structure(stages: &[Chosen], seen: &Seen, settings: &Settings, program: &Program) -> Found {
+    let (problems, missing, ready) = (Vec::new(), Vec::new(), Ready::default());
+    let mut check = Check { stages, seen, settings, program, problems, missing, ready };
+    check.topics();
     for chosen in stages {
         check.stage(chosen);
     }
-    if check.problems.is_empty() { Ok(check.ready) } else { Err(check.problems) }
-}
-
-/// What the code calls an input that the cluster knows as `topic`.
-fn code_name<'a>(stages: &[Chosen], topic: &'a Arc<str>) -> &'a str {
-    stages
-        .iter()
-        .flat_map(|chosen| used(chosen.info).zip(chosen.names.topics()))
-        .find_map(|(info, name)| (name == topic).then_some(info.name))
-        .unwrap_or(topic)
+    check.problems.append(&mut check.missing);
+    Found { ready: check.ready, problems: check.problems }
 }
 
 struct Check<'a> {
+    stages: &'a [Chosen],
     seen: &'a Seen,
     settings: &'a Settings,
     program: &'a Program,
     problems: Vec<Problem>,
+    /// Topics that are missing.
+    missing: Vec<Problem>,
     ready: Ready,
 }
 
 impl Check<'_> {
     /// S7.1
-    fn topics(&mut self, stages: &[Chosen]) {
-        for (topic, role) in roles(stages) {
+    fn topics(&mut self) {
+        for (topic, role) in roles(self.stages) {
             if let Some(found) = self.seen.topics.get(&topic) {
                 self.table(&topic, &role, &found.cleanup_policy);
                 self.dead_letters(&topic, &role, found);
@@ -123,10 +131,8 @@ impl Check<'_> {
                 self.ready.missing.push(new_topic(&topic, -1, -1));
                 continue;
             }
-            let partitions =
-                self.co_input_count(stages, &topic).map_or_else(|| "N".to_owned(), |n| n.to_string());
-            let create = self.program.command(&format!("topics create --partitions {partitions}"));
-            self.problems.push(Problem {
+            let create = creation(self.stages, &self.seen.topics, &topic, self.program);
+            self.missing.push(Problem {
                 what: format!("topic `{topic}` does not exist"),
                 place: role.place(),
                 why: match role.table_of.is_empty() {
@@ -137,7 +143,7 @@ impl Check<'_> {
                     true => format!("{create}\nor start with --create-outputs, for the cluster's defaults"),
                     false => format!(
                         "{create}\nor name another topic:\n{}",
-                        self.program.remapped(code_name(stages, &topic))
+                        self.program.remapped(&[code_name(self.stages, &topic)])
                     ),
                 },
             });
@@ -151,11 +157,10 @@ impl Check<'_> {
         }
         self.ready.warnings.push(format!(
             "topic `{topic}`, {}, has cleanup.policy={cleanup_policy}, not compact alone: Kafka deletes records by their age, \
-             and their keys are gone {} at the next start; to keep them: kafka-configs.sh --bootstrap-server {} \
-             --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact",
+             and their keys are gone {} at the next start; to keep them: {}",
             role.place(),
             if role.table_of.is_empty() { "from the configs" } else { "from the table" },
-            self.settings.bootstrap_servers,
+            policy::setting(self.settings, topic, "compact"),
         ));
     }
 
@@ -170,39 +175,25 @@ impl Check<'_> {
             why: "a compacted topic keeps one record for each key, and the broker refuses records without a key: dead \
                   letters would be lost, and one without a key would stop the stage"
                 .into(),
-            mend: format!(
-                "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {topic} \
-                 --add-config cleanup.policy=delete",
-                self.settings.bootstrap_servers,
-            ),
+            mend: policy::setting(self.settings, topic, "delete"),
         });
-    }
-
-    /// Partitions of another input of a stage that reads `topic`, where there is one: it must have as many.
-    fn co_input_count(&self, stages: &[Chosen], topic: &Arc<str>) -> Option<i32> {
-        let readers =
-            stages.iter().map(|chosen| &chosen.names.inputs).filter(|inputs| inputs.contains(topic));
-        readers.flatten().find_map(|input| self.seen.topics.get(input)).map(|found| found.partitions)
     }
 
     fn stage(&mut self, chosen: &Chosen) {
         let names = &chosen.names;
-        let found =
-            names.inputs.iter().map(|topic| self.seen.topics.get(topic).map(|found| found.partitions));
-        let counts: Option<Vec<i32>> = found.collect();
-        let partitions = counts.and_then(|counts| match (counts.is_empty(), chosen.info.extractor) {
-            // Without a config topic there is one token.
-            (true, _) => Some(1),
-            (false, Some(_)) => self.one_token_count(names, &counts),
-            (false, None) => self.one_count(chosen, &counts),
-        });
+        let inputs = Inputs::of(chosen, &self.seen.topics);
+        let mut partitions = inputs.count();
+        if inputs.differ() {
+            self.problems.push(inputs.problem(self.program));
+            partitions = None;
+        }
         let changelog_id = names.changelog.as_ref().and_then(|changelog| {
             let found = self.seen.topics.get(changelog)?.clone();
             self.changelog(names, changelog, &found, partitions);
             Some(found.id)
         });
         let stamped = self.stamps(names, changelog_id.as_deref());
-        let Some(partitions) = partitions else { return };
+        let Some(partitions) = partitions.filter(|_| inputs.complete()) else { return };
         if let Some(changelog) = &names.changelog
             && changelog_id.is_none()
             && stamped
@@ -220,57 +211,6 @@ impl Check<'_> {
         });
     }
 
-    /// S7.2
-    fn one_count(&mut self, chosen: &Chosen, counts: &[i32]) -> Option<i32> {
-        let names = &chosen.names;
-        let first = *counts.first()?;
-        if counts.iter().all(|count| *count == first) {
-            return Some(first);
-        }
-        let each: Vec<String> =
-            names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
-        // The one to copy: the first that has not as many as most have, or as the first where none are most.
-        let of_count = |n: &i32| counts.iter().filter(|count| *count == n).count();
-        let usual = counts.iter().rev().max_by_key(|n| of_count(n)).copied().unwrap_or(first);
-        let odd = counts.iter().position(|n| *n != usual).unwrap_or(0);
-        let (odd, declared) = (&names.inputs[odd], chosen.info.inputs[odd].name);
-        self.problems.push(Problem {
-            what: format!("the inputs differ in their number of partitions: {}", each.join(", ")),
-            place: format!("stage `{}`", names.stage),
-            why: "a task reads the partition of one number of every input, so a key must have one number in all of them"
-                .into(),
-            mend: format!(
-                "copy the records of the odd one, such as `{odd}`, into a new topic with {usual} partitions, and start \
-                 with\n{}",
-                self.program.remapped(declared)
-            ),
-        });
-        None
-    }
-
-    /// S7.4
-    fn one_token_count(&mut self, names: &StageNames, counts: &[i32]) -> Option<i32> {
-        let first = *counts.first()?;
-        if counts.iter().all(|count| *count == first) {
-            return Some(first);
-        }
-        let each: Vec<String> =
-            names.inputs.iter().zip(counts).map(|(topic, n)| format!("`{topic}` has {n}")).collect();
-        self.problems.push(Problem {
-            what: format!("the config topics differ in their number of partitions: {}", each.join(", ")),
-            place: format!("stage `{}`", names.stage),
-            why: "a token is the partition of one number of every config topic, and a config belongs to the token that its \
-                  key and their number say"
-                .into(),
-            mend: format!(
-                "copy the configs of the odd one into a new topic with as many partitions as the others have, and start \
-                 with\n{}",
-                self.program.command("--topic NAME=TOPIC")
-            ),
-        });
-        None
-    }
-
     /// S7.3, the changelog itself.
     fn changelog(
         &mut self,
@@ -285,8 +225,8 @@ impl Check<'_> {
         {
             self.problems.push(Problem {
                 what: format!(
-                    "the changelog has {} partitions, but {} {partitions}",
-                    found.partitions,
+                    "the changelog has {}, but {} {partitions}",
+                    counted(found.partitions),
                     match names.inputs.len() {
                         0 => "an extractor without configs has",
                         1 => "the input has",
@@ -296,8 +236,8 @@ impl Check<'_> {
                 place: place.clone(),
                 why: "keys now lie in other partitions than their state: repartitioning needs a state migration".into(),
                 mend: format!(
-                    "give the inputs {} partitions again, as new topics; or let the state be computed anew from them:\n{}",
-                    found.partitions,
+                    "give the inputs {} again, as new topics; or let the state be computed anew from them:\n{}",
+                    counted(found.partitions),
                     self.reset(names)
                 ),
             });
@@ -308,10 +248,8 @@ impl Check<'_> {
                 place,
                 why: "Kafka deletes state with its old records".into(),
                 mend: format!(
-                    "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {changelog} \
-                     --add-config cleanup.policy=compact\nand where records may be gone already, let the state be computed \
-                     anew from the inputs:\n{}",
-                    self.settings.bootstrap_servers,
+                    "{}\nand where records may be gone already, let the state be computed anew from the inputs:\n{}",
+                    policy::setting(self.settings, changelog, "compact"),
                     self.reset(names)
                 ),
             });

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::naming::Known;
 use crate::port::{
     BrokerError, Cluster, Committed, ErrorKind, NewTopic, OffsetCommit, Stability, TopicDescription,
     TopicPartition, Watermarks,
 };
 
 pub(crate) use crate::demo::{
-    COUNT, COUNT_ALL, DEMO, Described, ENRICH, EXTRACT, JUDGE, LOOKUP, MERGE, POLL, POLL_BOTH, TICK,
+    COUNT, COUNT_ALL, DEMO, Described, ENRICH, EXTRACT, JOIN, JUDGE, LOOKUP, MERGE, POLL, POLL_BOTH, TICK,
 };
+
+/// All settings were understood.
+pub(crate) const KNOWN: Known = Known { namespace: true, topics: true };
 
 /// A topic of the cluster in memory.
 #[derive(Clone, Debug)]

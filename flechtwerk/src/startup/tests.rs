@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 
-use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, JUDGE, LOOKUP, MERGE};
+use super::testing::{COUNT, COUNT_ALL, ENRICH, FakeCluster, JUDGE, KNOWN, LOOKUP, MERGE};
 use super::*;
 use crate::glue::StageInfo;
 use crate::port::ErrorKind;
@@ -19,7 +19,7 @@ fn program() -> Program {
 }
 
 fn chosen(stages: &[&'static StageInfo]) -> Vec<Chosen> {
-    choose("demo", stages, &settings()).unwrap()
+    choose("demo", stages, &settings(), KNOWN).unwrap()
 }
 
 fn checked(stages: &[&'static StageInfo], cluster: &FakeCluster) -> Result<Ready, Vec<Problem>> {
@@ -124,12 +124,14 @@ fn inputs_with_unequal_counts() {
         &[&MERGE],
         &cluster,
         expect![[r#"
-        1. the inputs differ in their number of partitions: `words` has 3, `counts` has 4
-           where  stage `merge`
-           why    a task reads the partition of one number of every input, so a key must have one number in all of them
-           mend   copy the records of the odd one, such as `counts`, into a new topic with 3 partitions, and start with
-                  demo run --topic counts=TOPIC --namespace n
-    "#]],
+            1. the inputs differ in their number of partitions: `words` has 3, `counts` has 4
+               where  stage `merge`
+               why    a task reads the partition of one number of every input, so a key must have one number in all of them
+               mend   copy the records of `counts` into a new topic with 3 partitions, and start with
+                      demo run --topic counts=TOPIC --namespace n
+                      or copy the records of `words` into a new topic with 4 partitions, and start with
+                      demo run --topic words=TOPIC --namespace n
+        "#]],
     );
 }
 
@@ -235,10 +237,10 @@ fn problems_of_all_kinds_are_listed_together() {
     assert_eq!(
         whats,
         [
-            "topic `alerts` does not exist",
             "the changelog has cleanup.policy=delete, not compact alone",
             "the inputs differ in their number of partitions: `words` has 3, `counts` has 4",
             "the changelog that the last commit wrote to is gone",
+            "topic `alerts` does not exist",
         ]
     );
 }
@@ -325,7 +327,7 @@ fn stages_are_chosen_by_name() {
         ..settings()
     };
     let names = |settings: &Settings| {
-        let stages = choose("demo", &[&COUNT, &ENRICH, &COUNT_ALL], settings);
+        let stages = choose("demo", &[&COUNT, &ENRICH, &COUNT_ALL], settings, KNOWN);
         stages.map(|stages| stages.iter().map(|stage| stage.info.name).collect::<Vec<_>>())
     };
     assert_eq!(names(&only(&[])).unwrap(), ["count", "enrich", "count-all"]);
@@ -395,7 +397,7 @@ fn a_table_that_is_not_compacted_is_a_warning_with_its_reason() {
 fn mends_replace_the_mapping_there_was() {
     let topics = [("words".to_owned(), "w1".to_owned()), ("counts".to_owned(), "c1".to_owned())];
     let mapped = Settings { topic: topics.into(), ..settings() };
-    let stages = choose("demo", &[&MERGE], &mapped).unwrap();
+    let stages = choose("demo", &[&MERGE], &mapped, KNOWN).unwrap();
     let flags = [("--topic", "words=w1"), ("--topic", "counts=c1")];
     let flags = flags.map(|(flag, value)| (flag.to_owned(), value.to_owned())).to_vec();
     let stage = vec![("--stage".to_owned(), "merge".to_owned())];

@@ -11,7 +11,7 @@ use crate::naming::Mapping;
 
 fn topology() -> Topology {
     let topics = BTreeMap::from([("alerts".to_owned(), "prod.alerts".to_owned())]);
-    let mapping = Mapping { namespace: "prod-", topics: &topics };
+    let mapping = Mapping::of("prod-", &topics);
     Topology::new("demo", &choose("demo", &[&COUNT, &ENRICH, &MERGE], &[], mapping).unwrap())
 }
 
@@ -199,7 +199,7 @@ fn json() {
 #[test]
 fn dead_letters_are_shown_apart() {
     let topic = BTreeMap::from([("dead".to_owned(), "prod.dead".to_owned())]);
-    let mapping = Mapping { namespace: "", topics: &topic };
+    let mapping = Mapping::of("", &topic);
     let topology = Topology::new("demo", &choose("demo", &[&JUDGE], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
@@ -235,7 +235,8 @@ fn dead_letters_are_shown_apart() {
 
 #[test]
 fn extractors() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let topology = Topology::new("demo", &choose("demo", &[&POLL, &TICK], &[], mapping).unwrap());
     expect![[r#"
         pipeline demo
@@ -334,7 +335,8 @@ fn type_names_are_escaped_where_they_are_markup() {
 
 #[test]
 fn tables_and_resources_show() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let stages = choose("demo", &[&LOOKUP], &[], mapping).unwrap();
     let topology = Topology::new("demo", &stages);
     expect![[r#"
@@ -381,7 +383,8 @@ fn tables_and_resources_show() {
 
 #[test]
 fn a_stage_that_writes_its_own_input_is_noted() {
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let topology = Topology::new("demo", &choose("demo", &[&AGAIN], &[], mapping).unwrap());
     assert!(
         topology.text().contains("\nnote: stage `again` writes its own input `words`"),

@@ -41,11 +41,29 @@ fn mistakes_of_flags_environment_and_names_are_one_report() {
     }
 }
 
-/// Names made of settings that were not understood would be reported for what they are not.
+/// Names made of settings that were not understood would be reported for what they are not; everything else about names is
+/// told beside them.
 #[test]
-fn names_are_not_looked_at_where_their_settings_were_not_understood() {
-    let ended = call(&Fake::new(sound()), "check --topic words=counts --topic counts");
-    assert!(ended.err.starts_with("1 problem with the settings"), "{}", ended.err);
+fn mistakes_of_names_stand_beside_settings_that_were_not_understood() {
+    let long = format!("check --topic {}=x --topic words --stage cuont --stage enrcih", "t".repeat(9));
+    let cases = [
+        // `counts` may be mapped too, and then nothing clashes.
+        ("check --topic words=counts --topic counts", &["NAME=TOPIC"][..]),
+        ("check --namespace n/ --topic counts=n-demo-count-changelog", &["namespace"]),
+        ("check --topic words=counts --namespace n/", &["namespace", "`counts` and `counts` have one name"]),
+        (&long, &["NAME=TOPIC", "`ttttttttt`", "`cuont`", "`enrcih`"]),
+        ("check --stage cuont --topic wrods=x -X debug", &["NAME=VALUE", "`cuont`", "`wrods`"]),
+        ("check --stage cuont --topic wrods=x --config /no/such", &["/no/such", "`cuont`", "`wrods`"]),
+        ("topology --stage cuont --topic words=a --topic words=b", &["mapped twice", "`cuont`"]),
+    ];
+    for (arguments, expected) in cases {
+        let ended = call(&Fake::new(sound()), arguments);
+        let heading = format!("{} with the settings", count(expected.len(), "problem"));
+        assert!(ended.err.starts_with(&heading), "{arguments}: {}", ended.err);
+        for text in expected {
+            assert!(ended.err.contains(text), "{arguments}: {text}: {}", ended.err);
+        }
+    }
 }
 
 #[test]
@@ -106,6 +124,10 @@ fn dev_goes_with_a_run_and_with_no_other_cluster() {
         ("run --dev --dev-partitions none", "\"none\" is no value for `dev-partitions`"),
         ("--dev --bootstrap-servers a:1", "two clusters are named"),
         ("--dev run --bootstrap-servers a:1", "two clusters are named"),
+        (
+            "--sasl-username ann run --dev --tls-ca none",
+            "the one of --sasl-username, --tls-ca, and the development broker",
+        ),
     ];
     for (arguments, expected) in cases {
         let ended = call(&backend, arguments);
@@ -113,6 +135,37 @@ fn dev_goes_with_a_run_and_with_no_other_cluster() {
         assert!(ended.err.contains(expected), "{arguments}: {}", ended.err);
     }
     assert!(backend.launched.lock().unwrap().is_empty());
+}
+
+/// A flag is stronger than the environment and the file: what they say of a cluster is for other calls, and need not even
+/// be right here.
+#[test]
+fn dev_wins_over_a_cluster_of_the_environment_and_of_the_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "sasl_username = \"ann\"\nnamespace = \"n-\"").unwrap();
+    let environment = [
+        ("FLECHTWERK_BOOTSTRAP_SERVERS", "prod:9092"),
+        ("FLECHTWERK_TLS_CA", "/no/such/file"),
+        ("FLECHTWERK_SASL_PASSWORD", "hunter2"),
+    ];
+    let given = Given {
+        environment: environment.map(|(name, value)| (name.into(), value.into())).to_vec(),
+        config: Some(file.path().into()),
+        own_cluster: true,
+        ..Given::default()
+    };
+    let (read, problems) = read(&given);
+    assert!(problems.is_empty(), "{problems:#?}");
+    let expected = Settings { namespace: "n-".into(), ..Settings::default() };
+    assert_eq!(read.settings, expected);
+    let [warning] = &read.warnings[..] else { panic!("{:#?}", read.warnings) };
+    for named in ["--dev", "`sasl_username` in /", "FLECHTWERK_BOOTSTRAP_SERVERS", "FLECHTWERK_TLS_CA"] {
+        assert!(warning.contains(named), "{named}: {warning}");
+    }
+    assert!(!warning.contains("hunter2"));
+    // And of no other call.
+    let (_, problems) = crate::settings::read(&Given { own_cluster: false, ..given });
+    assert!(problems.iter().any(|problem| problem.what.contains("/no/such/file")), "{problems:#?}");
 }
 
 #[cfg(not(feature = "dev-broker"))]

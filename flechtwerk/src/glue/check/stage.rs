@@ -61,6 +61,24 @@ pub const fn state_taken(ty: &str, parameters: &[&'static [Part]]) {
     }
 }
 
+/// A parameter of a stage that says nothing of a state keeps none.
+#[track_caller]
+pub const fn state_said(parts: &'static [Part]) {
+    let mut n = 0;
+    while n < parts.len() {
+        if let Part::State(state) = &parts[n] {
+            Message::new()
+                .add("the function takes a `State<")
+                .add(state.type_name)
+                .add(">`, of which the attribute says nothing: add `state = ")
+                .add(state.type_name)
+                .add("` to it, since a stage with state has a store and a changelog topic")
+                .panic();
+        }
+        n += 1;
+    }
+}
+
 /// A stage with state whose state key is the record's key can't read topics where that may be null.
 #[track_caller]
 pub const fn key_not_null(topic: &'static TopicInfo) {

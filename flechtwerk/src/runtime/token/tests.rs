@@ -119,7 +119,8 @@ fn run_to_end(world: &World, items: usize) -> usize {
     let notices_of = Notices { stage: 0, sender };
     // What a program's stages are, they are for ever.
     let stage: &'static Pulse = Box::leak(Box::new(Pulse { items, made: AtomicUsize::new(0) }));
-    let mapping = Mapping { namespace: "", topics: &BTreeMap::new() };
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
     let names = names_of("demo", &[&INFO], mapping).unwrap().remove(0);
     let changelog = names.changelog.clone().map(|topic| Changelog { topic, id: "id".into(), partitions: 1 });
     let cluster = Arc::new(world.clone());

@@ -215,6 +215,33 @@ fn an_unknown_outcome_is_settled_by_the_stamps() {
     assert_eq!(commands, anew, "another owner wrote");
 }
 
+/// Whatever became of the producer: what was computed on top of the batch stands, and the batch is sent again, or counts.
+#[test]
+fn fatal_and_fenced_errors_keep_what_was_computed() {
+    for fenced in [false, true] {
+        let dead = || {
+            let mut machine = running();
+            machine.step(Event::Closed { id: 1, positions: vec![9] });
+            machine.step(Event::Closed { id: 2, positions: vec![12] });
+            let outcome = Outcome::Dead { fenced, error: "broken".into() };
+            machine.step(Event::Sent { id: 1, outcome });
+            machine.step(Event::Waited);
+            machine.step(Event::Fenced { owner: "c".into() });
+            machine
+        };
+        let mut machine = dead();
+        let commands = machine.step(Event::Offsets(vec![committed(7, &stamp("a", 3))]));
+        assert_eq!(commands, [send(1, stamp("c", 4), 9, false)], "fenced: {fenced}");
+        let sent = Event::Sent { id: 1, outcome: Outcome::Committed { suspect: false } };
+        assert_eq!(machine.step(sent), [Command::Apply { id: 1, stamp: stamp("c", 4) }]);
+        assert_eq!(machine.step(Event::Applied { id: 1 }), [send(2, stamp("c", 5), 12, false)]);
+
+        let mut machine = dead();
+        let commands = machine.step(Event::Offsets(vec![committed(9, &stamp("b", 4))]));
+        assert_eq!(commands, [Command::Apply { id: 1, stamp: stamp("b", 4) }], "fenced: {fenced}");
+    }
+}
+
 #[test]
 fn a_fenced_producer_waits_before_it_fences() {
     let mut machine = running();

@@ -1,0 +1,150 @@
+//! I3 and I7: the read_committed output is, as a multiset and in order per key, what a sequential model gives; and an
+//! observer that reads all the time never sees a value go back, twice or out of order.
+
+use std::collections::BTreeMap;
+
+use crate::{Check, Partition, Violation};
+
+/// An output, expected or seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Output {
+    /// The topic's partition.
+    pub at: Partition,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The value with whatever else counts, such as a header.
+    pub value: Vec<u8>,
+}
+
+/// Compares what was seen, in log order of each partition, with what the model gives, in the order of each key.
+pub fn check(expected: &[Output], seen: &[Output]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut add = |kind, what: String| violations.push(Violation::new(Check::Outputs, kind, what));
+    let mut counts: BTreeMap<&Output, i64> = BTreeMap::new();
+    for output in expected {
+        *counts.entry(output).or_default() += 1;
+    }
+    for output in seen {
+        *counts.entry(output).or_default() -= 1;
+    }
+    let wrong = counts.iter().any(|(_, count)| *count != 0);
+    for (output, count) in counts {
+        let place = || format!("{}: key {}", output.at, text(&output.key));
+        let known = || expected.contains(output);
+        match count {
+            1.. => add("missing", format!("{}: {count} missing of {}", place(), text(&output.value))),
+            ..=-1 if known() => {
+                add("twice", format!("{}: {} too many of {}", place(), -count, text(&output.value)))
+            }
+            ..=-1 => add("unexpected", format!("{}: {}", place(), text(&output.value))),
+            0 => {}
+        }
+    }
+    if !wrong {
+        let by_key = |list: &'_ [Output]| {
+            let mut by_key: BTreeMap<(Partition, Vec<u8>), Vec<Vec<u8>>> = BTreeMap::new();
+            for one in list {
+                by_key.entry((one.at.clone(), one.key.clone())).or_default().push(one.value.clone());
+            }
+            by_key
+        };
+        let seen = by_key(seen);
+        for (key, values) in by_key(expected) {
+            if seen.get(&key) != Some(&values) {
+                add("out of order", format!("{}: key {}", key.0, text(&key.1)));
+            }
+        }
+    }
+    violations
+}
+
+/// What an observer read, in the order in which it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The topic's partition.
+    pub at: Partition,
+    /// The record's offset.
+    pub offset: i64,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What grows by one with each value of the key: the model's count.
+    pub version: u64,
+}
+
+/// Checks what an observer read from the beginning on.
+pub fn observer(readings: &[Reading]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut add = |kind, what: String| violations.push(Violation::new(Check::Observer, kind, what));
+    let mut offsets: BTreeMap<&Partition, i64> = BTreeMap::new();
+    let mut versions: BTreeMap<(&Partition, &[u8]), u64> = BTreeMap::new();
+    for one in readings {
+        let place = || format!("{} offset {}: key {}", one.at, one.offset, text(&one.key));
+        if let Some(before) = offsets.insert(&one.at, one.offset)
+            && one.offset <= before
+        {
+            add("offset goes back", format!("{} after offset {before}", place()));
+        }
+        let before = versions.insert((&one.at, &one.key), one.version).unwrap_or(0);
+        if one.version == before {
+            add("seen twice", format!("{} has version {} again", place(), one.version));
+        } else if one.version < before {
+            add("value goes back", format!("{} goes from version {before} to {}", place(), one.version));
+        } else if one.version > before + 1 {
+            add("left out", format!("{} goes from version {before} to {}", place(), one.version));
+        }
+    }
+    violations
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    fn output(key: &str, value: &str) -> Output {
+        Output { at: Partition::new("counts", 0), key: key.into(), value: value.into() }
+    }
+
+    #[test]
+    fn the_same_multiset_in_the_order_of_each_key_passes() {
+        let expected = [output("a", "1"), output("a", "2"), output("b", "1")];
+        let seen = [output("b", "1"), output("a", "1"), output("a", "2")];
+        assert_eq!(check(&expected, &seen), []);
+    }
+
+    #[test]
+    fn each_wrong_output_has_its_name() {
+        let expected = [output("a", "1"), output("a", "2")];
+        let bad = [
+            ("missing", vec![output("a", "1")]),
+            ("twice", vec![output("a", "1"), output("a", "1"), output("a", "2")]),
+            ("unexpected", vec![output("a", "1"), output("a", "2"), output("a", "3")]),
+            ("out of order", vec![output("a", "2"), output("a", "1")]),
+        ];
+        for (kind, seen) in bad {
+            assert_eq!(kinds(&check(&expected, &seen)), [kind]);
+        }
+    }
+
+    fn reading(offset: i64, version: u64) -> Reading {
+        Reading { at: Partition::new("counts", 0), offset, key: b"a".to_vec(), version }
+    }
+
+    #[test]
+    fn an_observer_sees_each_version_once_and_in_order() {
+        assert_eq!(observer(&[reading(0, 1), reading(4, 2), reading(5, 3)]), []);
+        let bad = [
+            ("offset goes back", vec![reading(3, 1), reading(3, 2)]),
+            ("seen twice", vec![reading(0, 1), reading(1, 1)]),
+            ("value goes back", vec![reading(0, 1), reading(1, 2), reading(2, 1)]),
+            ("left out", vec![reading(0, 1), reading(1, 3)]),
+        ];
+        for (kind, readings) in bad {
+            assert_eq!(kinds(&observer(&readings)), [kind]);
+        }
+    }
+}
