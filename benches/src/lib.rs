@@ -14,5 +14,6 @@ pub mod report;
 pub mod startup;
 pub mod suite;
 pub mod throughput;
+pub mod tokens;
 pub mod transactions;
 pub mod verify;
