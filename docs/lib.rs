@@ -19,6 +19,7 @@ pages! {
     first_pipeline = "src/first-pipeline.md",
     topics_and_codecs = "src/topics-and-codecs.md",
     state = "src/state.md",
+    timers = "src/timers.md",
     extractors = "src/extractors.md",
     tables = "src/tables.md",
     resources = "src/resources.md",

@@ -14,6 +14,7 @@ pub mod report;
 pub mod startup;
 pub mod suite;
 pub mod throughput;
+pub mod timers;
 pub mod tokens;
 pub mod transactions;
 pub mod verify;

@@ -10,7 +10,7 @@ use crate::pages::Work;
 use crate::perf::KafkaScript;
 use crate::report::{Row, Target, cpu, in_seconds, median, memory, rate, seconds};
 use crate::throughput::{Drained, drain};
-use crate::{compile, handover, latency, load, pages, startup, tokens, transactions, verify};
+use crate::{compile, handover, latency, load, pages, startup, timers, tokens, transactions, verify};
 
 const KEYS: u64 = 100_000;
 const MILLION: u64 = 1_000_000;
@@ -36,6 +36,8 @@ pub enum Part {
     Transaction,
     /// Pages of an extractor
     Pages,
+    /// Timers that fire, and many that wait
+    Timers,
     /// What the macros add to `cargo check`
     Compile,
 }
@@ -66,6 +68,7 @@ impl Suite {
             Part::Handover => self.handover(),
             Part::Transaction => self.transaction(),
             Part::Pages => self.pages(),
+            Part::Timers => self.timers(),
             Part::Compile => compile(),
         }
     }
@@ -289,6 +292,34 @@ impl Suite {
         let [stage, by_hand] = measured.map(median);
         let measure = "messages of an extractor, 1,000 configs and 16 tokens, beside a loop";
         Ok(vec![Row::ratio(measure, rate, stage, by_hand, Target::AtLeast(0.8))])
+    }
+
+    fn timers(&self) -> anyhow::Result<Vec<Row>> {
+        let keys = self.records / 10;
+        let mut costs: [Vec<f64>; 2] = Default::default();
+        for _ in 0..self.repeats {
+            let cost = timers::cost(&self.cluster, keys)?;
+            let per_million = |time| in_seconds(time) * 1e6 / keys as f64;
+            costs[0].push(per_million(cost.timers));
+            costs[1].push(per_million(cost.records));
+        }
+        let [fired, records] = costs.map(median);
+        let pending = timers::memory(&self.cluster, self.records)?;
+        Ok(vec![
+            Row::ratio(
+                "CPU of timers that fire, state in RocksDB, beside records that do the same",
+                cpu,
+                fired,
+                records,
+                Target::AtMost(2.0),
+            ),
+            Row::figure(
+                "memory with a million timers that wait, state in RocksDB",
+                memory,
+                pending as f64,
+                Target::AtMost(200.0 * 1024.0 * 1024.0),
+            ),
+        ])
     }
 
     fn transaction(&self) -> anyhow::Result<Vec<Row>> {

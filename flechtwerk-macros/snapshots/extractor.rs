@@ -79,7 +79,9 @@ const _: () = {
                 ::flechtwerk::glue::inputs_complete("Record<Sources>", &inputs);
                 ::flechtwerk::glue::state_taken("Cursor", &slots);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
+                ::flechtwerk::glue::no_timers(&slots, 0usize);
                 ::flechtwerk::glue::parameter(&slots, 1usize);
+                ::flechtwerk::glue::no_timers(&slots, 1usize);
                 <Result<Next> as ::flechtwerk::glue::Polled>::PROOF
             },
         >>::It;

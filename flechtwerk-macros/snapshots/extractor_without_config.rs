@@ -46,6 +46,7 @@ const _: () = {
                 let shared: [&[fw::glue::Share]; 0usize] = [];
                 fw::glue::state_taken("Cursor", &slots);
                 fw::glue::parameter(&slots, 0usize);
+                fw::glue::no_timers(&slots, 0usize);
                 <fw::Result<Next> as fw::glue::Polled>::PROOF
             },
         >>::It;

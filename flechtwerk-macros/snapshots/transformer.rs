@@ -84,7 +84,9 @@ const _: () = {
                 ::flechtwerk::glue::state_taken("Count", &slots);
                 ::flechtwerk::glue::key_not_null(inputs[0usize].info);
                 ::flechtwerk::glue::parameter(&slots, 0usize);
+                ::flechtwerk::glue::timers_heard(&slots, 0usize);
                 ::flechtwerk::glue::parameter(&slots, 1usize);
+                ::flechtwerk::glue::timers_heard(&slots, 1usize);
                 <Result as ::flechtwerk::glue::Outcome>::PROOF
             },
         >>::It;

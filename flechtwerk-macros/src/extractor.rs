@@ -89,6 +89,7 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         returns: returns?,
         on_invalid: None,
         dead_letters: None,
+        on_timer: None,
         polling: Some(Polling { interval: interval?, suspended: args.path("suspended").cloned() }),
     })
 }

@@ -43,7 +43,7 @@ pub(crate) fn meant(n: usize, ty: &Type) -> Option<Type> {
     let Type::Path(path) = inner else { return None };
     let head = path.path.segments.last()?.ident.to_string();
     match head.as_str() {
-        "State" | "Out" if n > 0 && !by_mut => Some(parse_quote!(&mut #inner)),
+        "State" | "Out" | "Timers" if n > 0 && !by_mut => Some(parse_quote!(&mut #inner)),
         "Record" if n == 0 && matches!(ty, Type::Reference(_)) => Some(inner.clone()),
         _ => None,
     }

@@ -22,6 +22,7 @@ const SPEC: &[(&str, Kind)] = &[
     ("start", Kind::Word(&["earliest", "latest"])),
     ("on_invalid", Kind::Path),
     ("dead_letters", Kind::Type),
+    ("on_timer", Kind::Path),
 ];
 
 /// A stage without mistakes, as far as tokens can tell.
@@ -38,6 +39,8 @@ pub(crate) struct Stage {
     /// The function that decides about records which don't decode, and where it may send them.
     pub(crate) on_invalid: Option<Path>,
     pub(crate) dead_letters: Option<Type>,
+    /// The function that is called for timers.
+    pub(crate) on_timer: Option<Path>,
     /// The first parameter's type.
     pub(crate) input: Type,
     /// What the parameters by `&mut` refer to.
@@ -109,6 +112,7 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         start: if args.word("start").as_deref() == Some("latest") { "Latest" } else { "Earliest" },
         on_invalid: args.path("on_invalid").cloned(),
         dead_letters: args.ty("dead_letters").cloned(),
+        on_timer: args.path("on_timer").cloned(),
         input: input?,
         slots,
         shared,
@@ -318,19 +322,19 @@ fn check_parameters(
 
 /// What surely is not taken by `&`.
 pub(crate) fn by_mut_or_value(ty: &Type) -> bool {
-    ["State", "Out", "Record"].contains(&head(ty).as_str())
+    ["State", "Out", "Timers", "Record"].contains(&head(ty).as_str())
 }
 
 /// What is wrong with a later parameter that is not passed as such a type is.
 fn misplaced(first: &PatType, parameter: &PatType) -> String {
-    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, `&Table<T>`, `&Res<R>`, and your own types made of these";
+    const POSSIBLE: &str = "after the input come `&mut State<S>`, `&mut Out<T>`, `&mut Timers`, `&Table<T>`, `&Res<R>`, and your own types made of these";
     let ty = match &*parameter.ty {
         Type::Reference(reference) => &*reference.elem,
         ty => ty,
     };
     let shown = written(ty);
     match head(ty).as_str() {
-        "State" | "Out" => format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`"),
+        "State" | "Out" | "Timers" => format!("a stage writes to it, so it is taken by `&mut`: write `&mut {shown}`"),
         "Res" | "Table" => format!("all records share one, so it is taken by `&`: write `&{shown}`"),
         "Record" if matches!(&*first.ty, Type::Reference(_)) => {
             format!("the input comes first: move `{}` to the front", written(parameter))

@@ -106,6 +106,19 @@ fn transformer_with_everything() {
 }
 
 #[test]
+fn transformer_with_timers() {
+    check(
+        expand::transformer(
+            tokens("inputs = [Words], on_timer = later::close"),
+            tokens(
+                "async fn count(word: Record<Words>, timers: &mut Timers, names: &Table<Names>) -> Result { Ok(()) }",
+            ),
+        ),
+        expect_file!["../snapshots/transformer_with_timers.rs"],
+    );
+}
+
+#[test]
 fn transformer_with_mistakes() {
     check(
         expand::transformer(

@@ -97,6 +97,13 @@ pub(crate) static JUDGE: StageInfo = StageInfo {
     ..stage("judge", &[&WORDS], &[Part::Output(&ALERTS)], None)
 };
 
+/// words -> alerts, with timers and no state.
+pub(crate) static REMIND: StageInfo =
+    stage("remind", &[&WORDS], &[Part::Timers, Part::Output(&ALERTS)], None);
+/// The same with state.
+pub(crate) static SESSIONS: StageInfo =
+    stage("sessions", &[&WORDS], &[STATE, Part::Timers, Part::Output(&ALERTS)], None);
+
 /// A stage that can be described and nothing else.
 pub(crate) struct Described(pub(crate) &'static StageInfo);
 
@@ -117,7 +124,7 @@ impl AnyStage for Described {
         _: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, Failure>> {
         let error = "this stage is never run".into();
-        Box::pin(async { Err(Failure { record: 0, kind: FailureKind::User, error }) })
+        Box::pin(async { Err(Failure { record: 0, timer: None, kind: FailureKind::User, error }) })
     }
 }
 

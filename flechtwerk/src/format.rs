@@ -16,6 +16,13 @@ pub(crate) struct ChangelogRecord {
     pub(crate) value: Option<Bytes>,
 }
 
+impl ChangelogRecord {
+    /// True of an entry of this kind.
+    pub(crate) fn is_of(&self, kind: Kind) -> bool {
+        self.key.first() == Some(&kind.byte())
+    }
+}
+
 /// What an entry of a changelog is about: the first byte of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -25,6 +32,13 @@ pub(crate) enum Kind {
     Timer = 1,
     /// What a task notes about itself.
     Task = 2,
+}
+
+impl Kind {
+    /// The first byte of the key.
+    pub(crate) fn byte(self) -> u8 {
+        self as u8
+    }
 }
 
 /// Bytes that no release of this crate, or only a later one, has written.
@@ -42,7 +56,7 @@ pub(crate) enum FormatError {
 
 /// Appends the key of an entry, for those who gather many keys in one buffer.
 pub(crate) fn put_key(kind: Kind, key: &[u8], into: &mut Vec<u8>) {
-    into.push(kind as u8);
+    into.push(kind.byte());
     into.extend_from_slice(key);
 }
 

@@ -68,6 +68,7 @@ mod shared;
 mod state;
 mod table;
 pub mod testing;
+mod timers;
 mod topic;
 
 mod chosen;
@@ -116,6 +117,7 @@ pub use resource::{Res, Resource, Secret};
 pub use shared::{Shared, SharedParts};
 pub use state::{State, StateValue};
 pub use table::{Row, Table, TableTopic};
+pub use timers::{Clock, Timer, Timers};
 pub use topic::{Key, Topic, Value};
 
 pub use flechtwerk_macros::{Input, State, extractor, resource, topic, transformer};

@@ -131,7 +131,7 @@ pub(crate) fn names(
 fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) -> StageNames {
     let own = stage.application_id.map_or_else(|| format!("{pipeline}-{}", stage.name), str::to_owned);
     let application_id = format!("{}{own}", mapping.namespace);
-    let changelog: Option<Arc<str>> = stage.state().map(|_| format!("{application_id}-changelog").into());
+    let changelog: Option<Arc<str>> = stage.keeps().then(|| format!("{application_id}-changelog").into());
     let inputs: Vec<Arc<str>> = stage.inputs.iter().map(|topic| mapping.topic(topic)).collect();
     let outputs: Vec<Arc<str>> = stage.outputs().map(|topic| mapping.topic(topic)).collect();
     let (leases, witness) = match inputs.is_empty() {

@@ -1,14 +1,15 @@
 //! What a stage's parameters after the input may be.
 
 use crate::glue::{
-    Agrees, Closing, NoState, Opening, Part, RawRecord, StateInfo, StateParameter, Trouble, Visit,
+    Agrees, Closing, Due, NoState, Opening, Part, RawRecord, StateInfo, StateParameter, Trouble, Visit,
 };
 use crate::out::Out;
 use crate::state::{State, StateValue};
+use crate::timers::Timers;
 use crate::topic::Topic;
 
-/// A parameter that a stage takes by `&mut`: [`State<S>`](State), [`Out<T>`](Out), or a type of your own that is made
-/// of them.
+/// A parameter that a stage takes by `&mut`: [`State<S>`](State), [`Out<T>`](Out), [`Timers`], or a type of your own that
+/// is made of them.
 ///
 /// A type of your own can give names to several outputs, or add methods to one. It is made anew from its parts for each
 /// state key, and lives through those records of the key that are processed together:
@@ -57,11 +58,11 @@ use crate::topic::Topic;
 #[diagnostic::on_unimplemented(
     message = "a stage can't be given a `&mut {Self}`",
     label = "not a parameter of a stage",
-    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; what \
+    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, `&mut Timers`, and `&mut` of a type of your own that implements `Slot`; what \
             the stages share, a `&Table<T>` or a `&Res<R>`, comes by `&`"
 )]
 pub trait Slot: Sized + Send + 'static {
-    /// What it is made of: a `State<S>`, an `Out<T>`, or a tuple of up to six of these.
+    /// What it is made of: a `State<S>`, an `Out<T>`, `Timers`, or a tuple of up to six of these.
     type Parts: SlotParts;
 
     /// Makes it for one state key.
@@ -75,7 +76,7 @@ pub trait Slot: Sized + Send + 'static {
 #[diagnostic::on_unimplemented(
     message = "a parameter can't be made of `{Self}`",
     label = "not what a parameter can be made of",
-    note = "a `Slot` is made of a `State<S>`, an `Out<T>`, or a tuple of two to six of these"
+    note = "a `Slot` is made of a `State<S>`, an `Out<T>`, `Timers`, or a tuple of two to six of these"
 )]
 pub trait SlotParts: Send + 'static {
     #[doc(hidden)]
@@ -90,12 +91,12 @@ pub trait SlotParts: Send + 'static {
     fn visit(&mut self, visit: &mut Visit<'_, '_>) -> Result<(), Trouble>;
 }
 
-/// One part: a state or an output.
+/// One part: a state, an output or timers.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a parameter can't be made of `{Self}`",
     label = "not what a parameter can be made of",
-    note = "a `Slot` is made of a `State<S>`, an `Out<T>`, or a tuple of two to six of these"
+    note = "a `Slot` is made of a `State<S>`, an `Out<T>`, `Timers`, or a tuple of two to six of these"
 )]
 pub trait SlotPart: Sized + Send + 'static {
     type Keeps;
@@ -105,6 +106,8 @@ pub trait SlotPart: Sized + Send + 'static {
     fn begin(&mut self, record: &RawRecord);
     /// After each record: bytes waiting, or what failed meanwhile.
     fn check(&mut self) -> Result<usize, Trouble>;
+    /// Takes out a timer that is due.
+    fn due(&mut self, _: &mut Due) {}
     /// After the last record of a key.
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble>;
 }
@@ -154,6 +157,31 @@ impl<T: Topic> SlotPart for Out<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
+impl SlotPart for Timers {
+    type Keeps = NoState;
+    const PART: Part = Part::Timers;
+
+    fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
+        Timers::load(opening.timers, opening.times.stream_time, opening.times.now)
+    }
+
+    fn begin(&mut self, _: &RawRecord) {}
+
+    fn check(&mut self) -> Result<usize, Trouble> {
+        Timers::check(self).map(|()| 0)
+    }
+
+    fn due(&mut self, due: &mut Due) {
+        due.found = self.take_due(due.by);
+    }
+
+    fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
+        *closing.timers_change = self.change(closing.stored_timers, closing.scratch, closing.states);
+        Ok(())
+    }
+}
+
 impl<P: SlotPart> SlotParts for P {
     type Keeps = P::Keeps;
     const PARTS: &'static [Part] = &[P::PART];
@@ -166,6 +194,7 @@ impl<P: SlotPart> SlotParts for P {
         match visit {
             Visit::Begin(record) => self.begin(record),
             Visit::Check(bytes) => **bytes += self.check()?,
+            Visit::Due(due) => self.due(due),
             Visit::Close(closing) => self.close(closing)?,
         }
         Ok(())
@@ -173,6 +202,19 @@ impl<P: SlotPart> SlotParts for P {
 }
 
 impl<S: StateValue> Slot for State<S> {
+    type Parts = Self;
+
+    fn from_parts(parts: Self) -> Self {
+        parts
+    }
+
+    fn parts(&mut self) -> &mut Self {
+        self
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl Slot for Timers {
     type Parts = Self;
 
     fn from_parts(parts: Self) -> Self {

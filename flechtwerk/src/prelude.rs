@@ -8,5 +8,6 @@ pub use crate::record::{Headers, Record};
 pub use crate::resource::Res;
 pub use crate::shared::Shared;
 pub use crate::table::Table;
+pub use crate::timers::{Timer, Timers};
 pub use crate::topic::Topic;
 pub use crate::{Input, State, extractor, main, pipeline, resource, topic, transformer};

@@ -172,14 +172,19 @@ impl<S: StateValue> State<S> {
                 if stored.is_some_and(|stored| *stored == *scratch) {
                     return Ok(StateChange::Unchanged);
                 }
-                if states.capacity() < scratch.len() {
-                    states.reserve(scratch.len().max(STATES_CHUNK));
-                }
-                states.extend_from_slice(scratch);
-                Ok(StateChange::Set(states.split().freeze()))
+                Ok(StateChange::Set(kept(scratch, states)))
             }
         }
     }
+}
+
+/// The bytes, as a part of the chunk.
+pub(crate) fn kept(bytes: &[u8], states: &mut BytesMut) -> Bytes {
+    if states.capacity() < bytes.len() {
+        states.reserve(bytes.len().max(STATES_CHUNK));
+    }
+    states.extend_from_slice(bytes);
+    states.split().freeze()
 }
 
 /// Appends the version, as a variable-length integer of seven bits a byte, the lowest first, and the JSON.

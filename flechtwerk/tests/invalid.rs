@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 use flechtwerk::Pipeline;
 use flechtwerk::glue::{
     AnyStage, Bucket, Decided, Env, FailureKind, Outputs, RawRecord, RecordPart, Round, RoundEnd, Settled,
-    StateChange,
 };
 use flechtwerk::invalid::{self, Answer, DeadLetter, Invalid, headers};
 use flechtwerk::prelude::*;
@@ -339,13 +338,8 @@ fn round(values: &[&str]) -> Round {
         headers: Headers::default(),
     };
     let records: Vec<_> = values.iter().enumerate().map(record).collect();
-    let bucket = Bucket {
-        key: Bytes::from_static(b"k"),
-        records: 0..records.len(),
-        state: None,
-        change: StateChange::Unchanged,
-    };
-    Round { records, buckets: vec![bucket] }
+    let bucket = Bucket::new(Bytes::from_static(b"k"), 0..records.len());
+    Round::new(records, vec![bucket])
 }
 
 fn stage() -> &'static dyn AnyStage {

@@ -149,19 +149,16 @@ fn raw(key: &str, value: &str, offset: i64) -> RawRecord {
 
 /// A round of buckets: key, stored state, values.
 fn round(buckets: &[(&str, Option<&str>, &[i64])]) -> Round {
-    let mut round = Round { records: vec![], buckets: vec![] };
+    let mut round = Round::new(vec![], vec![]);
     for (key, state, values) in buckets {
         let start = round.records.len();
         for value in *values {
             let offset = round.records.len() as i64;
             round.records.push(raw(key, &value.to_string(), offset));
         }
-        round.buckets.push(Bucket {
-            key: Bytes::copy_from_slice(key.as_bytes()),
-            records: start..round.records.len(),
-            state: state.map(|state| Bytes::copy_from_slice(state.as_bytes())),
-            change: StateChange::Unchanged,
-        });
+        let state = state.map(|state| Bytes::copy_from_slice(state.as_bytes()));
+        let key = Bytes::copy_from_slice(key.as_bytes());
+        round.buckets.push(Bucket { state, ..Bucket::new(key, start..round.records.len()) });
     }
     round
 }
@@ -375,15 +372,10 @@ fn a_round_that_is_dropped_leaves_nothing() {
 #[test]
 fn records_cost_no_allocation() {
     const RECORDS: usize = 1_000;
-    let mut round = Round { records: vec![], buckets: vec![] };
+    let mut round = Round::new(vec![], vec![]);
     for n in 0..RECORDS {
         round.records.push(raw("key", "value", n as i64));
-        round.buckets.push(Bucket {
-            key: Bytes::from_static(b"key"),
-            records: n..n + 1,
-            state: None,
-            change: StateChange::Unchanged,
-        });
+        round.buckets.push(Bucket::new(Bytes::from_static(b"key"), n..n + 1));
     }
     let mut outputs = Outputs::default();
     let env = Env::default();

@@ -94,13 +94,9 @@ fn run(pipeline: &Pipeline, stored: &[u8], values: &[i64]) -> Result<(StateChang
         headers: Headers::default(),
     };
     let records: Vec<_> = values.iter().enumerate().map(record).collect();
-    let bucket = Bucket {
-        key: Bytes::from_static(b"k"),
-        records: 0..records.len(),
-        state: Some(Bytes::copy_from_slice(stored)),
-        change: StateChange::Unchanged,
-    };
-    let (mut round, mut outputs) = (Round { records, buckets: vec![bucket] }, Outputs::default());
+    let state = Some(Bytes::copy_from_slice(stored));
+    let bucket = Bucket { state, ..Bucket::new(Bytes::from_static(b"k"), 0..records.len()) };
+    let (mut round, mut outputs) = (Round::new(records, vec![bucket]), Outputs::default());
     let end = block_on(pipeline.stages[0].round(&mut round, &mut outputs, &Env::default(), usize::MAX))?;
     assert!(matches!(end, RoundEnd::Done));
     let sent = outputs.records.last().and_then(|last| last.value.as_ref());

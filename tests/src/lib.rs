@@ -20,6 +20,7 @@ pub mod stages_invalid;
 pub mod stages_operations;
 pub mod stages_shared;
 pub mod stages_state;
+pub mod stages_timers;
 pub mod stages_upgrade;
 pub mod wait;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{stages_extract, stages_invalid, stages_operations, stages_state, stages_upgrade};
+use crate::{stages_extract, stages_invalid, stages_operations, stages_state, stages_timers, stages_upgrade};
 
 /// One word a record, its key; the value is anything.
 #[topic("words", key = Utf8, value = Utf8)]
@@ -189,4 +189,5 @@ flechtwerk::pipeline!(
     stages_extract::fetch, stages_extract::fetch_odd, stages_extract::pulse,
     stages_invalid::judge,
     stages_upgrade::first::aged,
+    stages_timers::plan, stages_timers::remind,
 ]);

@@ -2,9 +2,11 @@
 #![allow(missing_docs)]
 
 use flechtwerk::prelude::*;
+use flechtwerk_benches::timers as bench;
 use serde::{Deserialize, Serialize};
 
-#[topic("words", key = Utf8, value = Utf8)]
+// Counting needs no values, so they stay the bytes that they are: the loop does not look at them either.
+#[topic("words", key = Utf8, value = Bytes)]
 pub struct Words;
 
 #[topic("counts", key = Utf8, value = Json<u64>)]
@@ -41,7 +43,7 @@ pub async fn fetch(
     cursor: &mut State<u64>,
     out: &mut Out<Counts>,
 ) -> flechtwerk::Result<Next> {
-    let pages: u64 = config.value.parse()?;
+    let pages: u64 = std::str::from_utf8(&config.value)?.parse()?;
     let page = cursor.unwrap_or(0);
     if page == pages {
         return Ok(Next::Idle);
@@ -53,5 +55,37 @@ pub async fn fetch(
     Ok(Next::Again)
 }
 
-flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing, fetch]);
+/// Counts and sends, or sets a timer that will do so: the first byte of the value says what.
+#[transformer(inputs = [Words], state = Count, on_timer = reminded)]
+pub async fn remind(
+    word: Record<Words>,
+    state: &mut State<Count>,
+    timers: &mut Timers,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    match word.value.as_bytes().first() {
+        Some(&bench::SET) => timers.set("due", bench::DUE),
+        Some(&bench::COUNT) => {
+            let count = state.get_or_insert_default();
+            count.n += 1;
+            out.send(word.key, count.n);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn reminded(
+    timer: Timer<Utf8>,
+    state: &mut State<Count>,
+    _: &mut Timers,
+    out: &mut Out<Counts>,
+) -> flechtwerk::Result {
+    let count = state.get_or_insert_default();
+    count.n += 1;
+    out.send(timer.key, count.n);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub BENCH = "bench": [count, nothing, fetch, remind]);
 flechtwerk::main!(BENCH);

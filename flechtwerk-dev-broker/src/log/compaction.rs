@@ -71,6 +71,7 @@ impl PartitionLog {
             }
             self.state = state;
             self.chunks = left;
+            self.active.shrink(&self.chunks);
         }
         report.bytes_after = self.size_bytes();
         if report.opaque_batches > 0 {

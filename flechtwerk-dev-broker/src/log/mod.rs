@@ -14,6 +14,7 @@ mod partition;
 mod producers;
 mod read;
 mod records;
+mod segments;
 mod state;
 mod transactions;
 mod types;

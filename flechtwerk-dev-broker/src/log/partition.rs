@@ -7,6 +7,7 @@ use super::chunks::Chunks;
 use super::compaction::Settled;
 use super::marker::Marker;
 use super::producers::Producers;
+use super::segments::ActiveSegment;
 use super::state::LogState;
 use super::{
     AppendError, Appended, DeleteRecordsError, LogConfig, OutOfRange, ProducerInfo, StorageError,
@@ -25,12 +26,20 @@ pub struct PartitionLog {
     pub(super) chunks: Chunks,
     pub(crate) file: Option<SegmentFile>,
     pub(super) settled: Option<Settled>,
+    pub(super) active: ActiveSegment,
 }
 
 impl PartitionLog {
     /// An empty log that lives in memory alone.
     pub fn in_memory(config: LogConfig) -> Self {
-        Self { config, state: LogState::default(), chunks: Chunks::default(), file: None, settled: None }
+        Self {
+            config,
+            state: LogState::default(),
+            chunks: Chunks::default(),
+            file: None,
+            settled: None,
+            active: ActiveSegment::default(),
+        }
     }
 
     /// The log that is kept in a segment file, with all that is in it.
@@ -63,11 +72,12 @@ impl PartitionLog {
                     };
                     log.state.apply(&header, marker);
                 }
-                log.chunks.push(&header, bytes);
+                log.push(&header, bytes);
                 Ok(())
             }
         })?;
         log.chunks.remove_before(log.state.log_start_offset);
+        log.active.shrink(&log.chunks);
         log.file = Some(file);
         Ok(log)
     }
@@ -165,6 +175,7 @@ impl PartitionLog {
             }
             self.state.set_log_start(before);
             self.chunks.remove_before(before);
+            self.active.shrink(&self.chunks);
             self.drop_deleted();
         }
         Ok(self.state.log_start_offset)
@@ -210,20 +221,15 @@ impl PartitionLog {
         self.chunks.size()
     }
 
-    /// Where the active segment begins, which a cleaner leaves alone: a batch that is too large or too new for the
-    /// segment begins the next one, as in Kafka. The log is one file all the same.
+    /// Where the active segment begins, which a cleaner leaves alone. As in Kafka, a batch that is too large or too new
+    /// for the segment began the next one when it was appended.
     pub fn active_segment(&self) -> i64 {
-        let mut batches = self.chunks.batches();
-        let Some(first) = batches.next() else { return self.state.next_offset };
-        let (mut begin, mut since, mut size) = (first.base_offset, first.max_timestamp, first.bytes.len());
-        for batch in batches {
-            let full = size.saturating_add(batch.bytes.len()) > self.config.segment_bytes;
-            if full || batch.max_timestamp.saturating_sub(since) > self.config.segment_ms {
-                (begin, since, size) = (batch.base_offset, batch.max_timestamp, 0);
-            }
-            size = size.saturating_add(batch.bytes.len());
-        }
-        begin
+        self.active.begin().unwrap_or(self.state.next_offset)
+    }
+
+    fn push(&mut self, header: &BatchHeader, batch: &[u8]) {
+        self.chunks.push(header, batch);
+        self.active.grow(&self.config, header, batch.len());
     }
 
     pub(super) fn out_of_range(&self, offset: i64) -> OutOfRange {
@@ -247,7 +253,7 @@ impl PartitionLog {
         if let Some(file) = &mut self.file {
             file.append_batch(batch)?;
         }
-        self.chunks.push(header, batch);
+        self.push(header, batch);
         self.state.apply(header, marker);
         Ok(())
     }

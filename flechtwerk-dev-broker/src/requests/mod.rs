@@ -222,6 +222,10 @@ macro_rules! by_api {
                 type $request = kafka::EndTxnRequest;
                 $work
             }
+            Api::WriteTxnMarkers => {
+                type $request = kafka::WriteTxnMarkersRequest;
+                $work
+            }
             Api::TxnOffsetCommit => {
                 type $request = kafka::TxnOffsetCommitRequest;
                 $work

@@ -1,20 +1,25 @@
-//! DescribeTransactions, ListTransactions and DescribeProducers.
+//! DescribeTransactions, ListTransactions, DescribeProducers and WriteTxnMarkers.
 
 use kafka_protocol::messages::describe_producers_response::{
     PartitionResponse, ProducerState, TopicResponse,
 };
 use kafka_protocol::messages::describe_transactions_response::{TopicData, TransactionState as Described};
 use kafka_protocol::messages::list_transactions_response::TransactionState as Listed;
+use kafka_protocol::messages::write_txn_markers_request::WritableTxnMarker;
+use kafka_protocol::messages::write_txn_markers_response::{
+    WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
+};
 use kafka_protocol::messages::{
     DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
     DescribeTransactionsResponse, ListTransactionsRequest, ListTransactionsResponse, ProducerId,
-    TransactionalId,
+    TransactionalId, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 
 use super::text::{text, topic_name, transactional};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::state::State;
+use crate::broker::wall;
 use crate::coordinator::transaction::ListFilter;
 use crate::fault::Subject;
 use crate::log::ProducerInfo;
@@ -152,4 +157,70 @@ fn producer(info: ProducerInfo) -> ProducerState {
         .with_last_timestamp(info.last_timestamp)
         .with_coordinator_epoch(info.coordinator_epoch)
         .with_current_txn_start_offset(info.current_txn_start_offset)
+}
+
+/// What a coordinator asks of leaders, and so does a tool that ends a transaction which hangs in one partition.
+impl Serve for WriteTxnMarkersRequest {
+    type Answer = WriteTxnMarkersResponse;
+
+    fn refuse(&self, _version: i16, error: ErrorCode) -> WriteTxnMarkersResponse {
+        answered(&self.markers, |_, _, _| error)
+    }
+
+    async fn serve(self, context: &Context) -> Outcome<WriteTxnMarkersResponse> {
+        Outcome::Answer(context.with_logs(|state| {
+            answered(&self.markers, |marker, topic, partition| {
+                write_marker(state, context.node, marker, topic, partition)
+            })
+        }))
+    }
+}
+
+/// The answer to these markers, with what `each` says of a marker in a partition of a topic.
+fn answered(
+    markers: &[WritableTxnMarker],
+    mut each: impl FnMut(&WritableTxnMarker, &str, i32) -> ErrorCode,
+) -> WriteTxnMarkersResponse {
+    let results = markers.iter().map(|marker| {
+        let topics = marker.topics.iter().map(|topic| {
+            let partitions = topic.partition_indexes.iter().map(|index| {
+                WritableTxnMarkerPartitionResult::default()
+                    .with_partition_index(*index)
+                    .with_error_code(each(marker, &topic.name, *index).code())
+            });
+            WritableTxnMarkerTopicResult::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions.collect())
+        });
+        WritableTxnMarkerResult::default().with_producer_id(marker.producer_id).with_topics(topics.collect())
+    });
+    WriteTxnMarkersResponse::default().with_markers(results.collect())
+}
+
+fn write_marker(
+    state: &mut State,
+    node: i32,
+    marker: &WritableTxnMarker,
+    topic: &str,
+    partition: i32,
+) -> ErrorCode {
+    let partition = match state.topics.led_by(node, topic, partition, -1) {
+        Ok(partition) => partition,
+        Err(error) => return error,
+    };
+    let WritableTxnMarker { producer_id, producer_epoch, transaction_result, coordinator_epoch, .. } = marker;
+    let written = partition.log.append_marker(
+        producer_id.0,
+        *producer_epoch,
+        *transaction_result,
+        *coordinator_epoch,
+        wall(),
+    );
+    match written {
+        Ok(_) => {
+            partition.wake();
+            ErrorCode::NONE
+        }
+        Err(error) => ErrorCode::new(error.code()),
+    }
 }

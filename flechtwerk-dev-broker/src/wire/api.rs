@@ -65,6 +65,7 @@ apis! {
     AddPartitionsToTxn = 24, 0..=3, flexible 3;
     AddOffsetsToTxn = 25, 0..=3, flexible 3;
     EndTxn = 26, 0..=3, flexible 3;
+    WriteTxnMarkers = 27, 1..=1, flexible 1;
     TxnOffsetCommit = 28, 0..=3, flexible 3;
     DescribeConfigs = 32, 1..=4, flexible 4;
     AlterConfigs = 33, 0..=2, flexible 2;

@@ -49,6 +49,7 @@ pub(crate) fn shape(api: Api) -> Fields {
         Api::AddPartitionsToTxn => ADD_PARTITIONS_TO_TXN,
         Api::AddOffsetsToTxn => ADD_OFFSETS_TO_TXN,
         Api::EndTxn => END_TXN,
+        Api::WriteTxnMarkers => WRITE_TXN_MARKERS,
         Api::TxnOffsetCommit => TXN_OFFSET_COMMIT,
         Api::DescribeConfigs => DESCRIBE_CONFIGS,
         Api::AlterConfigs => ALTER_CONFIGS,
@@ -324,6 +325,16 @@ const OFFSET_DELETE: Fields = fields! {
 const DESCRIBE_CLUSTER: Fields = fields! {
     include_cluster_authorized_operations: I8, 0;
     endpoint_type: I8, 1;
+};
+
+const WRITE_TXN_MARKERS: Fields = fields! {
+    markers: Kind::Structs(fields! {
+        producer_id: I64, 1;
+        producer_epoch: I16, 1;
+        transaction_result: I8, 1;
+        topics: Kind::Structs(fields! { name: TEXT, 1; partition_indexes: NUMBERS, 1; }), 1;
+        coordinator_epoch: I32, 1;
+    }), 1;
 };
 
 const DESCRIBE_PRODUCERS: Fields = fields! {

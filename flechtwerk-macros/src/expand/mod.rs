@@ -6,6 +6,7 @@ mod invalid;
 mod pipeline;
 mod resource;
 mod state;
+mod timers;
 mod topic;
 mod transformer;
 

@@ -9,7 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::ext::IdentExt;
 
-use super::invalid;
+use super::{invalid, timers};
 use crate::errors::Errors;
 use crate::item::{self, Function};
 use crate::model::{self, Polling, Stage};
@@ -148,6 +148,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
     let (dead_letters, on_invalid) =
         (invalid::dead_letters(stage, name, glue), invalid::on_invalid(stage, glue));
     let call = call(stage, name, glue);
+    let on_timer = timers::on_timer(stage, glue);
     quote! {
         struct __Stage;
         impl #glue::Listable for #name {
@@ -169,6 +170,7 @@ fn expand(stage: &Stage, function: &Function, glue: &TokenStream) -> TokenStream
                 #key
                 #on_invalid
                 #call
+                #on_timer
             }
         };
     }
@@ -223,14 +225,15 @@ fn slot_check(slot: &Type, state: Option<&Type>, glue: &TokenStream) -> TokenStr
     quote!(#parts(&[#role, #kept]))
 }
 
-/// Its keys tell something apart: states, or the configs of an extractor.
+/// Its keys tell something apart: states, timers, or the configs of an extractor.
 fn identified(stage: &Stage) -> bool {
-    stage.state.is_some() || stage.polling.is_some()
+    stage.state.is_some() || stage.on_timer.is_some() || stage.polling.is_some()
 }
 
 /// Calls that fail where something is wrong with names or numbers.
 fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
     let mut calls = vec![];
+    calls.extend(timers::taken(stage, glue));
     let mut check = |subject: &Type, function: TokenStream, arguments: TokenStream| {
         calls.push(call_shown_as(subject, quote!(#glue::#function), quote!(), arguments));
     };
@@ -259,6 +262,11 @@ fn calls(stage: &Stage, glue: &TokenStream) -> Vec<TokenStream> {
             check(slot, quote!(state_said), quote!((slots[#n])));
         }
         check(slot, quote!(parameter), quote!((&slots, #n)));
+        match (&stage.polling, &stage.on_timer) {
+            (Some(_), _) => check(slot, quote!(no_timers), quote!((&slots, #n))),
+            (None, None) => check(slot, quote!(timers_heard), quote!((&slots, #n))),
+            (None, Some(_)) => {}
+        }
     }
     for (n, shared) in stage.shared.iter().enumerate().filter(|_| !stage.inputs.is_empty()) {
         check(shared, quote!(not_an_input), quote!((&inputs, shared[#n])));

@@ -11,7 +11,8 @@ use futures_util::FutureExt;
 use super::runner::{caught, panicked};
 use super::{
     AnyStage, BoxFuture, Closing, Env, Failure, FailureKind, Listed, Opening, Outputs, Params, RawRecord,
-    Round, RoundEnd, Settled, SharedParams, StageInfo, StateChange, Topics, Tried, Trouble, Visit, policy,
+    Round, RoundEnd, Settled, SharedParams, StageInfo, StateChange, Times, Topics, Tried, Trouble, Visit,
+    policy,
 };
 use crate::error::BoxError;
 use crate::next::Next;
@@ -221,7 +222,13 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     let Page { config, state, change, outputs } = page;
     let mut pool = Vec::new();
     let mut slots = {
-        let mut opening = Opening { stored: state.as_ref(), outputs: 0, pool: &mut pool };
+        let mut opening = Opening {
+            stored: state.as_ref(),
+            timers: None,
+            times: Times::default(),
+            outputs: 0,
+            pool: &mut pool,
+        };
         caught(|| E::Slots::open(&mut opening))?
     };
     // The timestamp of the config is not that of what it leads to.
@@ -242,6 +249,8 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     let mut closing = Closing {
         stored: state.as_ref(),
         change,
+        stored_timers: None,
+        timers_change: &mut StateChange::Unchanged,
         outputs,
         pool: &mut pool,
         scratch: &mut Vec::new(),

@@ -46,6 +46,8 @@ pub enum Part {
     State(StateInfo),
     /// `&mut Out<T>`
     Output(&'static TopicInfo),
+    /// `&mut Timers`
+    Timers,
 }
 
 /// Where reading starts when the group has committed nothing.
@@ -125,7 +127,7 @@ impl StageInfo {
         let (parts, dead_letters) = (self.parts, self.policy.dead_letters);
         let sent = parts.iter().filter_map(|part| match part {
             Part::Output(topic) => Some(*topic),
-            Part::State(_) => None,
+            Part::State(_) | Part::Timers => None,
         });
         sent.chain(dead_letters)
     }
@@ -134,8 +136,25 @@ impl StageInfo {
     pub fn state(&self) -> Option<StateInfo> {
         self.parts.iter().find_map(|part| match part {
             Part::State(state) => Some(*state),
-            Part::Output(_) => None,
+            Part::Output(_) | Part::Timers => None,
         })
+    }
+
+    /// It takes timers.
+    pub const fn takes_timers(&self) -> bool {
+        let mut n = 0;
+        while n < self.parts.len() {
+            if matches!(self.parts[n], Part::Timers) {
+                return true;
+            }
+            n += 1;
+        }
+        false
+    }
+
+    /// It keeps something for its keys, and so has a store and a changelog.
+    pub fn keeps(&self) -> bool {
+        self.state().is_some() || self.takes_timers()
     }
 
     /// The topics of the tables.

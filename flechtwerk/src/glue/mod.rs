@@ -2,6 +2,7 @@
 
 mod check;
 mod extractor;
+mod firing;
 mod info;
 mod parts;
 mod policy;
@@ -11,14 +12,17 @@ mod runner;
 mod shared;
 mod stage;
 mod table;
+mod topics;
 mod upgrade;
 mod whole;
 
 pub use check::{
     Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
-    not_an_input, parameter, places, resource, stages, state_said, state_taken,
+    no_timers, not_an_input, parameter, places, resource, stages, state_said, state_taken, timers_heard,
+    timers_taken,
 };
 pub use extractor::*;
+pub use firing::{Due, fired, timer};
 pub use info::*;
 pub use parts::{AllParts, PartList};
 pub use policy::{
@@ -30,6 +34,7 @@ pub use round::*;
 pub use shared::*;
 pub use stage::*;
 pub use table::*;
+pub use topics::Topics;
 pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
 pub use whole::{Broken, Refused};
 
@@ -41,6 +46,7 @@ pub use crate::next::Next;
 pub use crate::pipeline::Pipeline;
 pub use crate::resource::{Res, Resource};
 pub use crate::state::{StateValue, Storable};
+pub use crate::timers::{Clock, DueBy, Timer};
 pub use crate::topic::Topic;
 pub use bytes::Bytes;
 pub use flechtwerk_macros::pipeline;

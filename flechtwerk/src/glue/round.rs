@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::BoxError;
 use crate::record::Headers;
+use crate::timers::{Clock, DueBy};
 
 /// One record as it was read from Kafka.
 #[derive(Clone)]
@@ -60,17 +61,87 @@ pub struct Bucket {
     pub state: Option<Bytes>,
     /// Filled in by the round.
     pub change: StateChange,
+    /// The key's timers before the round, as encoded in the changelog; `None` as well where the stage takes none.
+    pub timers: Option<Bytes>,
+    /// Filled in by the round.
+    pub timers_change: StateChange,
+    /// Timers that fired; filled in by the round.
+    pub fired: u64,
+}
+
+impl Bucket {
+    /// A bucket with nothing stored yet.
+    pub fn new(key: Bytes, records: Range<usize>) -> Bucket {
+        Bucket {
+            key,
+            records,
+            state: None,
+            change: StateChange::Unchanged,
+            timers: None,
+            timers_change: StateChange::Unchanged,
+            fired: 0,
+        }
+    }
 }
 
 /// What a task takes from its queues at once, grouped by state key.
 pub struct Round {
     /// All records, grouped by bucket.
     pub records: Vec<RawRecord>,
-    /// The buckets, in order of first appearance.
+    /// The buckets, in order of first appearance; one whose timers are due need not have any records.
     pub buckets: Vec<Bucket>,
+    /// What the round knows of time, if the stage takes timers.
+    pub times: Times,
 }
 
-/// Where a record lies, such as the one that an encoded output came from; for messages.
+impl Round {
+    /// A round that knows of no time.
+    pub fn new(records: Vec<RawRecord>, buckets: Vec<Bucket>) -> Round {
+        Round { records, buckets, times: Times::default() }
+    }
+}
+
+/// The times by which timers go in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The largest timestamp of a record that was taken, those of the round among them.
+    pub stream_time: Option<i64>,
+    /// The wall clock.
+    pub now: i64,
+    /// What fires at the end of each bucket, and in buckets without records.
+    pub due: DueBy,
+}
+
+/// A timer that fires.
+pub struct FiredTimer {
+    /// The state key.
+    pub key: Bytes,
+    /// Its name.
+    pub name: String,
+    /// When it was due.
+    pub due: i64,
+    /// By which clock.
+    pub clock: Clock,
+}
+
+/// A timer in a message; its key is payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimerPlace {
+    /// Its name.
+    pub name: String,
+    /// When it was due.
+    pub due: i64,
+    /// By which clock.
+    pub clock: Clock,
+}
+
+impl std::fmt::Display for TimerPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "timer \"{}\", due at {} ms of {}", self.name, self.due, self.clock.name())
+    }
+}
+
+/// Where a record lies, such as the one that an encoded output came from; for messages. What a timer made has [`Cause::TIMER`] as its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
     /// Index into the stage's inputs.
@@ -79,6 +150,11 @@ pub struct Cause {
     pub partition: i32,
     /// The offset.
     pub offset: i64,
+}
+
+impl Cause {
+    /// No input: a timer.
+    pub const TIMER: u16 = u16::MAX;
 }
 
 /// One encoded output; its bytes lie in [`Outputs::bytes`].
@@ -204,13 +280,23 @@ pub enum FailureKind {
     },
     /// The new state could not be encoded.
     EncodeState,
+    /// The stored timers could not be decoded.
+    StoredTimers,
+    /// A timer was set to what no timer can be.
+    SetTimer,
+    /// The state key of a timer is not what the function's `Timer` says.
+    TimerKey,
+    /// The timers of one key fire for ever.
+    EndlessTimers,
 }
 
 /// A failed round: nothing of it counts.
 #[derive(Debug)]
 pub struct Failure {
-    /// Index of the record in [`Round::records`].
+    /// Index of the record in [`Round::records`]; in a round without records it names none.
     pub record: usize,
+    /// It was this timer, and not the record.
+    pub timer: Option<Box<TimerPlace>>,
     /// What kind of failure.
     pub kind: FailureKind,
     /// The cause; never contains payload bytes of ours.

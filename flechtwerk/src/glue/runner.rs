@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,29 +14,31 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+use super::firing::fire;
 use super::policy::{self, Decoded, Note};
 use super::{
     Bucket, Closing, Env, Failure, FailureKind, Mark, Opening, Outputs, RawRecord, Round, RoundEnd, Stage,
-    StateChange,
+    StateChange, TimerPlace, Times,
 };
-use super::{Outcome, Params, SharedParams, Trouble, Visit};
+use super::{Outcome, Params, SharedParams, Tried, Trouble, Visit};
 use crate::out::Buffer;
+use crate::timers::DueBy;
 
 /// Why a round stopped.
-enum Stop {
+pub(super) enum Stop {
     Failed(Failure),
     OverBudget,
 }
 
 impl Stop {
     fn at(record: usize) -> impl FnOnce(Trouble) -> Stop {
-        move |(kind, error)| Stop::Failed(Failure { record, kind, error })
+        move |(kind, error)| Stop::Failed(Failure { record, timer: None, kind, error })
     }
 }
 
 /// Bytes that the round has made so far. Its buckets all run in one task; an atomic without any ordering is a plain
 /// number that the futures can share and still be sent to another thread.
-struct Meter {
+pub(super) struct Meter {
     used: AtomicUsize,
     limit: usize,
 }
@@ -45,6 +48,39 @@ impl Meter {
         let used = self.used.load(Ordering::Relaxed).saturating_add(bytes);
         self.used.store(used, Ordering::Relaxed);
         if used > self.limit { Err(Stop::OverBudget) } else { Ok(()) }
+    }
+}
+
+/// How far a bucket is.
+pub(super) struct Progress<'a> {
+    meter: &'a Meter,
+    /// Index of the record that is processed, or was last.
+    record: usize,
+    /// Bytes that wait in the parameters.
+    waiting: usize,
+    /// Timers that fired.
+    pub(super) fired: u64,
+}
+
+impl Progress<'_> {
+    /// What a call came to: bytes that wait in the parameters now. What could not be encoded came before what the function
+    /// returned.
+    pub(super) fn checked<P: Params>(&self, slots: &mut P, returned: Tried<()>) -> Tried<usize> {
+        let mut bytes = 0;
+        match slots.visit(&mut Visit::Check(&mut bytes)) {
+            Err(trouble) if !matches!(returned, Err((FailureKind::Panic, _))) => Err(trouble),
+            checked => returned.and(checked).map(|()| bytes),
+        }
+    }
+
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.meter.add(bytes - self.waiting)?;
+        self.waiting = bytes;
+        Ok(())
+    }
+
+    pub(super) fn failed_at_timer(&self, timer: TimerPlace, (kind, error): Trouble) -> Stop {
+        Stop::Failed(Failure { record: self.record, timer: Some(Box::new(timer)), kind, error })
     }
 }
 
@@ -71,21 +107,20 @@ pub(super) async fn run<S: Stage>(
 ) -> Result<RoundEnd, Failure> {
     let Some(shared) = S::Shared::open(env) else {
         let error = "a parameter that the stages share was never made".into();
-        return Err(Failure { record: 0, kind: FailureKind::User, error });
+        return Err(Failure { record: 0, timer: None, kind: FailureKind::User, error });
     };
     let mark = Some(outputs.mark());
     let mut undo = Undo { outputs, mark };
-    let limit = if round.records.len() > 1 { budget } else { usize::MAX };
+    let limit = if round.records.len().max(round.buckets.len()) > 1 { budget } else { usize::MAX };
     let meter = Meter { used: AtomicUsize::new(0), limit };
-    match drive::<S>(&round.records, &mut round.buckets, undo.outputs, env, &shared, &meter).await {
+    let of_round = OfRound { records: &round.records, times: round.times, shared: &shared, meter: &meter };
+    match drive::<S>(&of_round, &mut round.buckets, undo.outputs, env).await {
         Ok(()) => {
             undo.mark = None;
             Ok(RoundEnd::Done)
         }
         Err(stop) => {
-            for bucket in &mut round.buckets {
-                bucket.change = StateChange::Unchanged;
-            }
+            round.buckets.iter_mut().for_each(untouched);
             match stop {
                 Stop::Failed(failure) => Err(failure),
                 Stop::OverBudget => Ok(RoundEnd::OverBudget),
@@ -94,43 +129,59 @@ pub(super) async fn run<S: Stage>(
     }
 }
 
+/// What all buckets of a round share.
+struct OfRound<'a, H> {
+    records: &'a [RawRecord],
+    times: Times,
+    shared: &'a H,
+    meter: &'a Meter,
+}
+
+/// Forgets what an earlier run of the round has filled in.
+fn untouched(bucket: &mut Bucket) {
+    bucket.change = StateChange::Unchanged;
+    bucket.timers_change = StateChange::Unchanged;
+    bucket.fired = 0;
+}
+
 async fn drive<S: Stage>(
-    records: &[RawRecord],
+    round: &OfRound<'_, S::Shared>,
     buckets: &mut [Bucket],
     outputs: &mut Outputs,
     env: &Env,
-    shared: &S::Shared,
-    meter: &Meter,
 ) -> Result<(), Stop> {
+    let OfRound { records, meter, .. } = *round;
     let mut end =
         End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, records, env, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
         let bucket = &mut buckets[index];
-        bucket.change = StateChange::Unchanged;
-        let slots = open::<S>(bucket, &mut end.pool)?;
-        let (own, first) = (&records[bucket.records.clone()], bucket.records.start);
-        let key = (S::INFO.custom_key && S::INFO.policy.named).then(|| bucket.key.clone());
-        let future = process::<S>(index, slots, shared, own, first, key, meter);
+        untouched(bucket);
+        let slots = open::<S>(bucket, round.times, &mut end.pool)?;
+        let future = process::<S>(index, slots, round, bucket.records.clone(), needed_key::<S>(bucket));
         let mut running = match place.take() {
             Some(place) => Place::refill(place, future),
             None => Place(Box::pin(Some(future))),
         };
         match poll_fn(|cx| Poll::Ready(running.poll_unpin(cx))).await {
             Poll::Ready(done) => {
-                let (index, slots, notes) = done?;
-                end.close::<S>(&mut buckets[index], slots, notes)?;
+                end.close::<S>(buckets, done?)?;
                 place = Some(running);
             }
             Poll::Pending => waiting.push(running),
         }
     }
     while let Some(done) = waiting.next().await {
-        let (index, slots, notes) = done?;
-        end.close::<S>(&mut buckets[index], slots, notes)?;
+        end.close::<S>(buckets, done?)?;
     }
     Ok(())
+}
+
+/// The bucket's key, where its processing needs it.
+fn needed_key<S: Stage>(bucket: &Bucket) -> Option<Bytes> {
+    let needed = (S::INFO.custom_key && S::INFO.policy.named) || S::INFO.takes_timers();
+    needed.then(|| bucket.key.clone())
 }
 
 /// A pinned place for one future after another.
@@ -154,33 +205,49 @@ impl<F: Future> Future for Place<F> {
     }
 }
 
-fn open<S: Stage>(bucket: &Bucket, pool: &mut Vec<Buffer>) -> Result<S::Slots, Stop> {
-    let mut opening = Opening { stored: bucket.state.as_ref(), outputs: 0, pool };
+fn open<S: Stage>(bucket: &Bucket, times: Times, pool: &mut Vec<Buffer>) -> Result<S::Slots, Stop> {
+    let (stored, timers) = (bucket.state.as_ref(), bucket.timers.as_ref());
+    let mut opening = Opening { stored, timers, times, outputs: 0, pool };
     caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
 }
 
-/// What is left of a bucket: its index, its parameters, and what is to be noted of records that did not decode.
-type Processed<S> = (usize, <S as Stage>::Slots, Vec<Note>);
+/// What is left of a bucket.
+struct Processed<S: Stage> {
+    index: usize,
+    slots: S::Slots,
+    /// What is to be noted of records that did not decode.
+    notes: Vec<Note>,
+    /// Timers that fired.
+    fired: u64,
+}
 
-/// Processes the records of a bucket, one after another; gives the parameters back for [`End::close`].
+/// Processes the records of a bucket, one after another, and its timers that are due between them and behind them; gives
+/// the parameters back for [`End::close`].
 async fn process<S: Stage>(
     index: usize,
     mut slots: S::Slots,
-    shared: &S::Shared,
-    records: &[RawRecord],
-    first: usize,
+    round: &OfRound<'_, S::Shared>,
+    records: Range<usize>,
     key: Option<Bytes>,
-    meter: &Meter,
 ) -> Result<Processed<S>, Stop> {
-    let mut waiting = 0;
+    let OfRound { shared, meter, .. } = *round;
+    let mut progress = Progress { meter, record: records.start, waiting: 0, fired: 0 };
     let mut notes = Vec::new();
-    for (n, raw) in records.iter().enumerate() {
+    let timed = key.as_ref().filter(|_| S::INFO.takes_timers());
+    let keyed = key.as_ref().filter(|_| S::INFO.custom_key);
+    for record in records {
+        let raw = &round.records[record];
+        progress.record = record;
+        if let Some(key) = timed {
+            let by = DueBy { event_time: Some(raw.timestamp), wall_clock: None };
+            fire::<S>(&mut slots, shared, key, by, &mut progress).await?;
+        }
         let _ = slots.visit(&mut Visit::Begin(raw));
         let step = async {
-            let input = match policy::decode::<S>(raw, first + n, key.as_ref())? {
+            let input = match policy::decode::<S>(raw, record, keyed)? {
                 Decoded::Input(input) => input,
                 Decoded::Instead(input) => {
-                    notes.push(Note::instead(first + n));
+                    notes.push(Note::instead(record));
                     input
                 }
                 Decoded::Left(note) => {
@@ -193,17 +260,13 @@ async fn process<S: Stage>(
         };
         let stepped = AssertUnwindSafe(step).catch_unwind().await;
         let returned = stepped.unwrap_or_else(|panic| Err(panicked(panic)));
-        // What could not be encoded came before what the function returned.
-        let mut bytes = 0;
-        let checked = match slots.visit(&mut Visit::Check(&mut bytes)) {
-            Err(trouble) if !matches!(returned, Err((FailureKind::Panic, _))) => Err(trouble),
-            checked => returned.and(checked),
-        };
-        checked.map_err(Stop::at(first + n))?;
-        meter.add(bytes - waiting)?;
-        waiting = bytes;
+        let bytes = progress.checked(&mut slots, returned).map_err(Stop::at(record))?;
+        progress.add(bytes)?;
     }
-    Ok((index, slots, notes))
+    if let Some(key) = timed {
+        fire::<S>(&mut slots, shared, key, round.times.due, &mut progress).await?;
+    }
+    Ok(Processed { index, slots, notes, fired: progress.fired })
 }
 
 /// What is needed to end buckets.
@@ -218,16 +281,16 @@ struct End<'a> {
 }
 
 impl End<'_> {
-    fn close<S: Stage>(
-        &mut self,
-        bucket: &mut Bucket,
-        mut slots: S::Slots,
-        notes: Vec<Note>,
-    ) -> Result<(), Stop> {
+    fn close<S: Stage>(&mut self, buckets: &mut [Bucket], done: Processed<S>) -> Result<(), Stop> {
+        let Processed { index, mut slots, notes, fired } = done;
+        let bucket = &mut buckets[index];
+        bucket.fired = fired;
         let last = bucket.records.end.saturating_sub(1);
         let mut closing = Closing {
             stored: bucket.state.as_ref(),
             change: &mut bucket.change,
+            stored_timers: bucket.timers.as_ref(),
+            timers_change: &mut bucket.timers_change,
             outputs: self.outputs,
             pool: &mut self.pool,
             scratch: &mut self.scratch,
@@ -238,11 +301,14 @@ impl End<'_> {
             let raw = &self.records[note.record];
             self.meter.add(note.write::<S>(raw, self.env, self.outputs))?;
         }
-        match &bucket.change {
-            StateChange::Unchanged => Ok(()),
-            StateChange::Deleted => self.meter.add(bucket.key.len()),
-            StateChange::Set(state) => self.meter.add(bucket.key.len() + state.len()),
+        for change in [&bucket.change, &bucket.timers_change] {
+            match change {
+                StateChange::Unchanged => {}
+                StateChange::Deleted => self.meter.add(bucket.key.len())?,
+                StateChange::Set(value) => self.meter.add(bucket.key.len() + value.len())?,
+            }
         }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::resource::Res;
 use crate::shared::{Shared, SharedPart, SharedParts};
 use crate::state::{State, StateValue};
 use crate::table::Table;
+use crate::timers::Timers;
 use crate::topic::Topic;
 
 /// What a parameter by `&` stands for.
@@ -171,6 +172,11 @@ impl<S: StateValue> SharedParam for State<S> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Topic> SharedParam for Out<T> {
+    type Role = ByMut<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl SharedParam for Timers {
     type Role = ByMut<Self>;
 }
 

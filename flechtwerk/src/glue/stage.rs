@@ -8,10 +8,10 @@ use std::marker::PhantomData;
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, RecordPart, Round, RoundEnd,
-    SharedParams, StageInfo, policy,
+    AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, SharedParams,
+    StageInfo, Topics,
 };
-use super::{ByRef, PartList, StateChange, TopicInfo};
+use super::{ByRef, Due, FiredTimer, PartList, StateChange, Times, TopicInfo};
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
@@ -32,6 +32,8 @@ pub type Tried<T> = Result<T, Trouble>;
 /// What parameters are made from, at the first record of a bucket.
 pub struct Opening<'a> {
     pub(crate) stored: Option<&'a Bytes>,
+    pub(crate) timers: Option<&'a Bytes>,
+    pub(crate) times: Times,
     /// How many outputs were opened before this one.
     pub(crate) outputs: u16,
     pub(crate) pool: &'a mut Vec<Buffer>,
@@ -41,6 +43,8 @@ pub struct Opening<'a> {
 pub struct Closing<'a> {
     pub(crate) stored: Option<&'a Bytes>,
     pub(crate) change: &'a mut StateChange,
+    pub(crate) stored_timers: Option<&'a Bytes>,
+    pub(crate) timers_change: &'a mut StateChange,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) pool: &'a mut Vec<Buffer>,
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -54,6 +58,8 @@ pub enum Visit<'a, 'b> {
     Begin(&'a RawRecord),
     /// It was: each adds the bytes that wait in it, or says what failed in it meanwhile.
     Check(&'a mut usize),
+    /// Is a timer due?
+    Due(&'a mut Due),
     /// It was the last of its bucket.
     Close(&'a mut Closing<'b>),
 }
@@ -89,6 +95,15 @@ pub trait Stage: Sized + 'static {
         slots: &mut Self::Slots,
         shared: &Self::Shared,
     ) -> impl Future<Output: Outcome> + Send;
+    /// Calls the function for timers; generated where the stage takes timers.
+    fn on_timer(
+        timer: FiredTimer,
+        _: &mut Self::Slots,
+        _: &Self::Shared,
+    ) -> impl Future<Output = Tried<()>> + Send {
+        drop(timer);
+        std::future::ready(Ok(()))
+    }
 }
 
 /// What `pipeline!` finds under the path of a stage.
@@ -99,55 +114,6 @@ pub trait Stage: Sized + 'static {
 )]
 pub trait Listable {
     const LISTED: Listed;
-}
-
-/// The topics of the inputs, as nested pairs.
-pub trait Topics<I>: 'static {
-    fn decode(index: u16, raw: &RawRecord) -> Tried<I>;
-    /// What the topic says of a record that did not decode, where it is read whole: another record, or none (S9.2).
-    fn on_invalid(
-        index: u16,
-        raw: &RawRecord,
-        stage: &'static str,
-        part: RecordPart,
-        error: BoxError,
-    ) -> Tried<Option<RawRecord>>;
-}
-
-impl<I> Topics<I> for () {
-    fn decode(_: u16, _: &RawRecord) -> Tried<I> {
-        unreachable!("the runtime hands a stage records of its own inputs only")
-    }
-
-    fn on_invalid(
-        _: u16,
-        _: &RawRecord,
-        _: &'static str,
-        part: RecordPart,
-        error: BoxError,
-    ) -> Tried<Option<RawRecord>> {
-        Err((FailureKind::Decode(part), error))
-    }
-}
-
-impl<I: Accepts<Record<T>>, T: Topic, Rest: Topics<I>> Topics<I> for (T, Rest) {
-    fn decode(index: u16, raw: &RawRecord) -> Tried<I> {
-        if index == 0 { I::accept(raw) } else { Rest::decode(index - 1, raw) }
-    }
-
-    fn on_invalid(
-        index: u16,
-        raw: &RawRecord,
-        stage: &'static str,
-        part: RecordPart,
-        error: BoxError,
-    ) -> Tried<Option<RawRecord>> {
-        match (index, T::ON_INVALID) {
-            (0, Some(decide)) => policy::of_topic::<T>(decide, raw, stage, part, error),
-            (0, None) => Err((FailureKind::Decode(part), error)),
-            _ => Rest::on_invalid(index - 1, raw, stage, part, error),
-        }
-    }
 }
 
 /// The parameters by `&mut`, as nested pairs.
@@ -217,7 +183,7 @@ pub const fn slot<P: SlotParam>(_: &[usize]) -> &'static [Part] {
 #[diagnostic::on_unimplemented(
     message = "a stage can't be given a `&mut {Self}`",
     label = "not a parameter of a stage",
-    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, and `&mut` of a type of your own that implements `Slot`; what \
+    note = "by `&mut` come `&mut State<S>`, `&mut Out<T>`, `&mut Timers`, and `&mut` of a type of your own that implements `Slot`; what \
             the stages share, a `&Table<T>` or a `&Res<R>`, comes by `&`"
 )]
 pub trait SlotParam: Sized + Send + 'static {

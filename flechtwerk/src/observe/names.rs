@@ -86,6 +86,10 @@ metrics! {
     STORE_BYTES = "flechtwerk_store_bytes", Kind::Gauge, TASK;
     /// entries of the task's local state, where that is known
     STORE_ENTRIES = "flechtwerk_store_entries", Kind::Gauge, TASK;
+    /// timers that are set and have not fired
+    TIMERS_PENDING = "flechtwerk_timers_pending", Kind::Gauge, TASK;
+    /// timers that fired, with their transaction
+    TIMERS_FIRED = "flechtwerk_timers_fired_total", Kind::Counter, TASK;
     /// keys of a table
     TABLE_KEYS = "flechtwerk_table_keys", Kind::Gauge, TABLE;
     /// bytes of a table's keys and values as they are in its topic; what they take in memory is more by a constant for each key
@@ -139,6 +143,8 @@ of_task! {
     changelog_blocked -> Gauge = gauge!(CHANGELOG_BLOCKED);
     store_bytes -> Gauge = gauge!(STORE_BYTES);
     store_entries -> Gauge = gauge!(STORE_ENTRIES);
+    timers_pending -> Gauge = gauge!(TIMERS_PENDING);
+    timers_fired -> Counter = counter!(TIMERS_FIRED);
     polls -> Counter = counter!(POLLS);
     pages -> Counter = counter!(PAGES);
     polls_running -> Gauge = gauge!(POLLS_RUNNING);

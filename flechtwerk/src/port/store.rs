@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::format::ChangelogRecord;
+use crate::timers::Clock;
 
 /// A store failed to open, read or write. The runtime wipes and restores once, then gives up.
 #[derive(Debug, thiserror::Error)]
@@ -27,8 +28,16 @@ pub(crate) trait Store: Send + Sync {
     fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError>;
     /// Adds restored changelog records, in changelog order. The stamp is gone since the wipe before.
     fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError>;
-    /// Ends a restore: from now on the store holds all up to `stamp`.
-    fn restored(&self, stamp: &str) -> Result<(), StoreError>;
+    /// Ends a restore: from now on the store holds all up to `stamp`, where that has a name, and finds timers.
+    fn restored(&self, stamp: Option<&str>) -> Result<(), StoreError>;
+    /// Visits state keys by their earliest timer of this clock, beginning with those due at `from`, in the order of due
+    /// times, until `visit` says that it is enough.
+    fn due(
+        &self,
+        clock: Clock,
+        from: i64,
+        visit: &mut dyn FnMut(i64, &[u8]) -> bool,
+    ) -> Result<(), StoreError>;
     /// Removes everything, the stamp first.
     fn wipe(&self) -> Result<(), StoreError>;
     /// True if it holds no entry (a stamp does not count).
@@ -47,6 +56,8 @@ pub(crate) trait Store: Send + Sync {
 pub(crate) struct StoreSize {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
+    /// Pending timers.
+    pub(crate) timers: u64,
 }
 
 /// Identity of a task's store: it may be reused only by the same application id, partition and format.

@@ -13,6 +13,8 @@ pub(super) struct ClosedBatch {
     /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
+    /// Timers that fired in it.
+    pub(super) fired: u64,
     /// Of an extractor's page: where its config lies.
     pub(super) page: Option<String>,
     /// What it was computed with.
@@ -26,9 +28,23 @@ pub(super) struct Building {
     pub(super) records: usize,
     /// Bytes of their keys and values.
     pub(super) input_bytes: usize,
+    /// Timers that fired in it.
+    pub(super) fired: u64,
     pub(super) outputs: Outputs,
     /// The one version of each table that it sees, from its first round on (S9.1).
     pub(super) env: Option<Env>,
+}
+
+impl Building {
+    /// Nothing was done in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.size() == 0
+    }
+
+    /// Calls of the stage's functions.
+    pub(super) fn size(&self) -> usize {
+        self.records + self.fired as usize
+    }
 }
 
 /// Records that were taken from the queues and not processed yet, because the round they were in grew too large.

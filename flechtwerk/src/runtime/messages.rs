@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
-use crate::glue::{Cause, Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo};
+use crate::glue::{Cause, Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo, TimerPlace};
 use crate::naming::StageNames;
 use crate::observe::names;
 use crate::port::StoreError;
@@ -22,6 +22,11 @@ pub(super) fn places(context: &StageContext, partition: i32, records: &[RawRecor
         let _ = write!(text, "{separator}{topic}/{partition} offsets {} to {}", first.offset, last.offset);
     }
     text
+}
+
+/// The same of timers.
+pub(super) fn due_timers(partition: i32) -> String {
+    format!("timers of partition {partition} that are due")
 }
 
 /// A record that could not be processed (S6.1, S8.1); never with its payload.
@@ -82,6 +87,58 @@ pub(super) fn record_failure(
         FailureKind::EncodeState => {
             format!("stage {stage}: the state made of the record at {place} can't be encoded: {error}")
         }
+        FailureKind::StoredTimers => {
+            format!("stage {stage}: the timers for the record at {place} can't be read: {error}")
+        }
+        FailureKind::SetTimer | FailureKind::TimerKey | FailureKind::EndlessTimers => {
+            format!("stage {stage} failed at the record at {place}: {error}; {again}")
+        }
+    })
+}
+
+/// A timer that could not be fired (S6.1); never with its key. `None`: before one was chosen.
+pub(super) fn timer_failure(
+    context: &StageContext,
+    partition: i32,
+    timer: Option<&TimerPlace>,
+    kind: &FailureKind,
+    error: &BoxError,
+) -> Failure {
+    let stage = context.info.name;
+    let place = match timer {
+        Some(timer) => format!("{timer}, of partition {partition}"),
+        None => format!("the timers of partition {partition} that are due"),
+    };
+    let error = chain(&**error);
+    let again = "nothing of its batch has counted: mend the cause and start again";
+    Failure::new(match kind {
+        FailureKind::Panic => format!("stage {stage} panicked at {place}: {error}; {again}"),
+        FailureKind::Encode { output } => format!(
+            "stage {stage}: an output to topic {} made at {place} can't be encoded: {error}",
+            context.names.outputs[usize::from(*output)]
+        ),
+        FailureKind::State { version: Some(version) } => format!(
+            "stage {stage}: the state for {place} is of version {version}, which this program does not know: {error}"
+        ),
+        FailureKind::Upgrade { version } => format!(
+            "stage {stage}: the state for {place} is of version {version} and can't be upgraded: {error}; {again}"
+        ),
+        FailureKind::State { version: None } => {
+            format!("stage {stage}: the state for {place} can't be decoded: {error}")
+        }
+        FailureKind::EncodeState => {
+            format!("stage {stage}: the state made at {place} can't be encoded: {error}")
+        }
+        FailureKind::TimerKey => format!(
+            "stage {stage}: the state key of {place} is not what the `Timer` of its function says: {error}; correct the type, \
+             or the function that computes state keys"
+        ),
+        FailureKind::StoredTimers => format!("stage {stage}: {place} can't be read: {error}"),
+        FailureKind::Decode(_)
+        | FailureKind::Undecided(_)
+        | FailureKind::User
+        | FailureKind::SetTimer
+        | FailureKind::EndlessTimers => format!("stage {stage} failed at {place}: {error}; {again}"),
     })
 }
 
@@ -143,6 +200,10 @@ pub(super) fn config_failure(
         FailureKind::EncodeState => {
             format!("stage {stage}: the cursor made at {place} can't be encoded: {error}")
         }
+        FailureKind::StoredTimers
+        | FailureKind::SetTimer
+        | FailureKind::TimerKey
+        | FailureKind::EndlessTimers => format!("stage {stage}: an extractor has no timers: {error}"),
     })
 }
 

@@ -20,6 +20,7 @@ mod stage;
 mod supervisor;
 mod tables;
 mod task;
+mod timing;
 mod token;
 mod transaction;
 mod watchdog;

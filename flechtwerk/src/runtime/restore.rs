@@ -9,6 +9,7 @@ use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
 use crate::port::{Store, StoreError, TopicPartition};
 use crate::state::known_versions;
+use crate::timers::{self, ListError};
 
 /// Records taken from the queue at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -88,9 +89,7 @@ pub(super) fn restore(
             }
         }
     }
-    if let Some(stamp) = stamp {
-        store.restored(stamp).map_err(Unrestored::Store)?;
-    }
+    store.restored(stamp).map_err(Unrestored::Store)?;
     store.is_empty().map_err(Unrestored::Store)
 }
 
@@ -106,6 +105,23 @@ fn change(
     })?;
     let (kind, _) = format::decode_key(&key)
         .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
+    let unknown = |what: &str, error: ListError| match error {
+        ListError::UnknownVersion(version) => Failure::new(format!(
+            "{} holds {what} of version {version}, but this program knows version 1; run a program that knows it, or begin \
+             without timers and state: `reset` the stage, or give it another application_id",
+            place()
+        )),
+        error => Failure::new(format!("{} holds {what} that can't be read: {error}", place())),
+    };
+    match (kind, &record.value) {
+        (format::Kind::Timer, Some(value)) => {
+            timers::summary(value).map_err(|error| unknown("timers", error))?;
+        }
+        (format::Kind::Task, Some(value)) if key == timers::STREAM_TIME => {
+            timers::decode_stream_time(value).map_err(|error| unknown("a stream time", error))?;
+        }
+        _ => {}
+    }
     if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
         let (version, _) = format::take_version(value)
             .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use super::messages;
-use crate::glue::{Env, Outputs, RawRecord, RoundEnd};
+use crate::glue::{Env, Outputs, RawRecord, RoundEnd, Times};
 use crate::port::Store;
 use crate::task::{Grouped, Overlay, group};
+use crate::timers::DueBy;
 
 /// How a round ended.
 pub(super) enum Finished {
@@ -30,6 +31,15 @@ pub(super) enum Finished {
 /// A round whose user code runs.
 pub(super) type Running = Pin<Box<dyn Future<Output = Finished> + Send>>;
 
+/// What a round is made of.
+pub(super) struct Taken {
+    pub(super) records: Vec<RawRecord>,
+    /// State keys whose timers are due.
+    pub(super) keys: Vec<Bytes>,
+    /// By when timers are due, where that is not for the records to say.
+    pub(super) due: Option<DueBy>,
+}
+
 /// What a round gets from the batch that it is a part of.
 pub(super) struct OfBatch {
     /// The version of each table that the batch sees.
@@ -38,6 +48,8 @@ pub(super) struct OfBatch {
     pub(super) outputs: Outputs,
     /// Bytes that it has room for.
     pub(super) budget: usize,
+    /// What is known of time.
+    pub(super) times: Times,
 }
 
 /// Why a round did not start.
@@ -58,21 +70,31 @@ pub(super) async fn next(running: &mut Option<Running>) -> Finished {
 pub(super) fn start(
     context: &Arc<StageContext>,
     partition: i32,
-    records: Vec<RawRecord>,
+    taken: Taken,
     overlay: &Overlay,
     store: Option<&dyn Store>,
     batch: OfBatch,
 ) -> Result<Running, NotStarted> {
-    let OfBatch { env, mut outputs, budget } = batch;
+    let OfBatch { env, mut outputs, budget, times } = batch;
+    let Taken { records, keys: timers, due } = taken;
     // Key functions are user code as well.
-    context.watchdog.start(partition, messages::places(context, partition, &records));
+    let place = match timers.is_empty() {
+        true => messages::places(context, partition, &records),
+        false => messages::due_timers(partition),
+    };
+    context.watchdog.start(partition, place);
     let keys = match context.info.custom_key {
         true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),
         false => None,
     };
     let mut grouped = group(records, keys.as_deref(), context.info.order);
+    grouped.round.times = Times { due: due.unwrap_or(times.due), ..times };
+    grouped.add_keys(&timers);
+    if context.info.takes_timers() {
+        grouped.name_timers();
+    }
     if context.changelog.is_some() {
-        look_up(&mut grouped, overlay, store).map_err(NotStarted::Store)?;
+        look_up(context, &mut grouped, overlay, store).map_err(NotStarted::Store)?;
     }
     let context = context.clone();
     Ok(Box::pin(async move {
@@ -80,10 +102,15 @@ pub(super) fn start(
         match end {
             Ok(RoundEnd::Done) => Finished::Done { grouped, outputs },
             Ok(RoundEnd::OverBudget) => Finished::OverBudget { grouped, outputs },
-            Err(failure) => Finished::Failed(match grouped.round.records.get(failure.record) {
-                Some(record) => messages::record_failure(&context, record, &failure.kind, &failure.error),
-                None => Failure::new(format!("stage {}: {}", context.info.name, chain(&*failure.error))),
-            }),
+            Err(crate::glue::Failure { record, timer, kind, error }) => {
+                let record = grouped.round.records.get(record);
+                Finished::Failed(match (timer, record) {
+                    (None, Some(record)) => messages::record_failure(&context, record, &kind, &error),
+                    (timer, _) => {
+                        messages::timer_failure(&context, partition, timer.as_deref(), &kind, &error)
+                    }
+                })
+            }
         }
     }))
 }
@@ -100,21 +127,38 @@ fn custom_keys(context: &StageContext, records: &[RawRecord]) -> Result<Vec<Byte
         .collect()
 }
 
-/// The state of each bucket: from the overlay where it is newer than the store, else from the store.
-fn look_up(grouped: &mut Grouped, overlay: &Overlay, store: Option<&dyn Store>) -> Result<(), String> {
+/// State and timers of each bucket, as far as the stage has either.
+fn look_up(
+    context: &StageContext,
+    grouped: &mut Grouped,
+    overlay: &Overlay,
+    store: Option<&dyn Store>,
+) -> Result<(), String> {
+    let Grouped { round, changelog_keys, timer_keys } = grouped;
+    if context.info.state().is_some() {
+        look_up_each(changelog_keys, overlay, store, |bucket, state| round.buckets[bucket].state = state)?;
+    }
+    look_up_each(timer_keys, overlay, store, |bucket, timers| round.buckets[bucket].timers = timers)
+}
+
+/// What lies under each key: from the overlay where it is newer than the store, else from the store.
+fn look_up_each(
+    keys: &[Bytes],
+    overlay: &Overlay,
+    store: Option<&dyn Store>,
+    mut put: impl FnMut(usize, Option<Bytes>),
+) -> Result<(), String> {
     let mut missing: Vec<usize> = Vec::new();
-    for (index, key) in grouped.changelog_keys.iter().enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         match overlay.get(key) {
-            Some(state) => grouped.round.buckets[index].state = state,
+            Some(value) => put(index, value),
             None => missing.push(index),
         }
     }
     let Some(store) = store.filter(|_| !missing.is_empty()) else { return Ok(()) };
-    let keys: Vec<&[u8]> = missing.iter().map(|index| &grouped.changelog_keys[*index][..]).collect();
+    let keys: Vec<&[u8]> = missing.iter().map(|index| &keys[*index][..]).collect();
     let mut found = Vec::with_capacity(keys.len());
     store.get_many(&keys, &mut found).map_err(|error| chain(&error))?;
-    for (index, state) in missing.into_iter().zip(found) {
-        grouped.round.buckets[index].state = state;
-    }
+    missing.into_iter().zip(found).for_each(|(index, value)| put(index, value));
     Ok(())
 }

@@ -237,6 +237,9 @@ impl StageInstance {
         self.tasks.remove(&partition);
         self.running.remove(&partition);
         names::task_gone(self.context.info.name, &self.context.names.inputs, partition);
+        if self.context.info.takes_timers() {
+            names::timers_pending(self.context.info.name, partition).set(0.0);
+        }
         self.start_missing();
         self.report_health();
     }

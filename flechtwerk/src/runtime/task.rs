@@ -15,13 +15,17 @@ use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
-use super::rounds::{self, Finished, OfBatch, Running};
+use super::rounds::{self, Finished, OfBatch, Running, Taken};
 use super::stage::Notices;
+use super::timing::Timing;
 use super::worker::{Report, Work, Worker};
-use crate::glue::{Env, Mark, Outputs, RawRecord};
+use crate::glue::{Env, Mark, Outputs, RawRecord, Times};
 use crate::observe::names;
 use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
+
+mod firing;
+mod waking;
 
 /// Positions that moved without any record are committed after this long (S3.3).
 const IDLE_COMMIT: Duration = Duration::from_secs(60);
@@ -93,6 +97,8 @@ struct Task {
     round_limit: usize,
     overlay: Overlay,
     building: Building,
+    /// Of a stage that takes timers, while it reads.
+    timing: Option<Timing>,
     /// The tables that the first of the discarded batches saw: what is computed again from its place sees them as well.
     again: Option<Env>,
     /// Empty, with room: a batch's worth of memory is not asked for again and again.
@@ -133,6 +139,7 @@ impl Task {
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
+            timing: None,
             again: None,
             spare_records: Vec::new(),
             spare_outputs: Outputs::default(),
@@ -160,6 +167,7 @@ impl Task {
             // From here on the store has it.
             if let Some(batch) = self.closed.remove(index) {
                 names::records(self.context.info.name, self.partition).increment(batch.records as u64);
+                self.count_fired(batch.fired);
                 messages::invalid(&self.context, self.partition, &batch.outputs.invalid);
                 if let Ok(batch) = Arc::try_unwrap(batch) {
                     self.spare_outputs = batch.outputs;
@@ -242,6 +250,7 @@ impl Task {
             Ok(reading) => self.reading = Some(reading),
             Err(failure) => return self.fail(failure),
         }
+        self.begin_timing();
         self.notices.running(self.partition, true);
         tracing::info!(stage = self.context.info.name, partition = self.partition, "task is running");
     }
@@ -250,6 +259,7 @@ impl Task {
         self.stop_round();
         self.reading = None;
         self.held = Held::default();
+        self.timing = None;
         self.overlay.discard();
         let building = std::mem::take(&mut self.building);
         let mut discarded =
@@ -274,23 +284,6 @@ impl Task {
         self.worker.ask(Work::Quit { flush: clean });
     }
 
-    // ---- time
-
-    /// When to look again even if nothing happens.
-    fn wake_at(&self) -> Option<Instant> {
-        let may_close = self.running.is_none() && self.machine.may_compute();
-        let waits = may_close && self.building.records > 0 && self.machine.may_send();
-        let due = self.commit_due().filter(|_| waits);
-        let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
-        let poll = self.may_take().then(|| Instant::now() + FALLBACK_POLL);
-        [self.wait_until, self.end_until, due, idle, poll].into_iter().flatten().min()
-    }
-
-    /// When the next commit may start; `None`: at once, there was none before.
-    fn commit_due(&self) -> Option<Instant> {
-        self.last_commit.map(|last| last + self.context.limits.commit_interval)
-    }
-
     // ---- batches
 
     /// Everything that can be done now without waiting.
@@ -303,16 +296,23 @@ impl Task {
             self.step(Event::Lost);
         }
         loop {
+            // Behind a round of records, in the same batch.
+            if self.may_take() && self.fire_by_event_time() {
+                continue;
+            }
             self.close_if_due();
             if !self.may_take() {
                 break;
+            }
+            if self.fire_by_wall_clock() {
+                continue;
             }
             match self.take() {
                 Ok(records) if records.is_empty() => {
                     self.notice_ends();
                     break;
                 }
-                Ok(records) => self.start(records),
+                Ok(records) => self.start(Taken { records, keys: Vec::new(), due: None }),
                 Err(failure) => return self.fail(failure),
             }
         }
@@ -320,7 +320,7 @@ impl Task {
     }
 
     fn is_full(&self) -> bool {
-        self.building.records >= self.context.limits.max_poll_records
+        self.building.size() >= self.context.limits.max_poll_records
             || self.bytes() >= self.context.limits.max_batch_bytes
     }
 
@@ -333,8 +333,13 @@ impl Task {
         self.running.is_none() && self.reading.is_some() && self.machine.may_compute() && !self.is_full()
     }
 
+    /// Records, or keys with timers, that the next round may have.
+    fn room(&self) -> usize {
+        self.context.limits.max_poll_records.saturating_sub(self.building.size()).min(self.round_limit)
+    }
+
     fn take(&mut self) -> Result<Vec<RawRecord>, Failure> {
-        let room = (self.context.limits.max_poll_records - self.building.records).min(self.round_limit);
+        let room = self.room();
         if !self.held.is_empty() {
             return Ok(self.held.take(room));
         }
@@ -351,16 +356,17 @@ impl Task {
         }
     }
 
-    fn start(&mut self, records: Vec<RawRecord>) {
-        let input_bytes: usize = records.iter().map(RawRecord::size).sum();
+    fn start(&mut self, taken: Taken) {
+        let times = self.timing.as_ref().map_or(Times::default(), |timing| timing.of(&taken.records));
+        let input_bytes: usize = taken.records.iter().map(RawRecord::size).sum();
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
         let outputs = std::mem::take(&mut self.building.outputs);
         let store = self.store.as_deref();
         let (again, shared) = (&mut self.again, &self.context.shared);
         let env =
             self.building.env.get_or_insert_with(|| again.take().unwrap_or_else(|| shared.now())).clone();
-        let batch = OfBatch { env, outputs, budget };
-        match rounds::start(&self.context, self.partition, records, &self.overlay, store, batch) {
+        let batch = OfBatch { env, outputs, budget, times };
+        match rounds::start(&self.context, self.partition, taken, &self.overlay, store, batch) {
             Ok(running) => self.running = Some(running),
             Err(error) => {
                 // What is watched is user code, and none runs.
@@ -381,6 +387,7 @@ impl Task {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;
                 self.building.records += grouped.round.records.len();
+                self.timers_changed(&mut grouped);
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
@@ -396,8 +403,9 @@ impl Task {
             Finished::OverBudget { grouped, outputs } => {
                 // Nothing of the round counts: the batch goes out without it, or the next round takes less.
                 self.building.outputs = outputs;
-                if self.building.records == 0 {
-                    self.round_limit = (grouped.round.records.len() / 2).max(1);
+                if self.building.is_empty() {
+                    let size = grouped.round.records.len().max(grouped.round.buckets.len());
+                    self.round_limit = (size / 2).max(1);
                     self.held.put(grouped.round.records);
                 } else {
                     self.held.put(grouped.round.records);
@@ -413,7 +421,7 @@ impl Task {
         if let Some(reading) = &mut self.reading {
             reading.reach_ends(&self.held);
         }
-        if self.building.records == 0 && self.has_moved() {
+        if self.building.is_empty() && self.has_moved() {
             self.moved.get_or_insert_with(Instant::now);
         }
     }
@@ -434,9 +442,9 @@ impl Task {
         }
         let now = Instant::now();
         let may_commit = self.commit_due().is_none_or(|due| due <= now);
-        let due = self.building.records > 0 && self.machine.may_send() && may_commit;
+        let due = !self.building.is_empty() && self.machine.may_send() && may_commit;
         let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
-        if self.building.records > 0 && self.is_full() || due || idle {
+        if !self.building.is_empty() && self.is_full() || due || idle {
             self.close();
         }
     }
@@ -446,7 +454,7 @@ impl Task {
         let positions = reading.positions.clone();
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
-        let layer = self.overlay.close();
+        let layer = self.close_layer();
         let id = self.next_id;
         self.next_id += 1;
         names::batch_records(self.context.info.name, self.partition).record(building.records as f64);
@@ -455,6 +463,7 @@ impl Task {
             outputs: building.outputs,
             layer: Arc::new(layer),
             records: building.records,
+            fired: building.fired,
             page: None,
             env: building.env,
         }));
@@ -467,11 +476,11 @@ impl Task {
         if !self.stopping || self.running.is_some() || self.machine.is_ended() {
             return;
         }
-        if self.machine.is_live() && self.closed.len() < 2 && (self.building.records > 0 || self.has_moved())
+        if self.machine.is_live() && self.closed.len() < 2 && (!self.building.is_empty() || self.has_moved())
         {
             self.close();
         }
-        if self.building.records == 0 {
+        if self.building.is_empty() {
             self.step(Event::Drained);
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use crate::format::ChangelogRecord;
-use crate::glue::{OutputRecord, Outputs};
+use crate::glue::{Cause, OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
 use crate::settings::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
@@ -175,12 +175,19 @@ fn explain(context: &StageContext, transaction: &Transaction<'_>, error: &Broker
         ),
         Some(output) => {
             let topic = &context.names.outputs[usize::from(output.topic)];
-            let input = &context.names.inputs[usize::from(output.cause.input)];
+            let partition = transaction.partition;
+            let origin = match context.names.inputs.get(usize::from(output.cause.input)) {
+                Some(input) => {
+                    let Cause { partition, offset, .. } = output.cause;
+                    format!("made of the record at {input}/{partition} offset {offset}")
+                }
+                None => {
+                    format!("made by a timer of partition {partition}, due at {} ms", output.timestamp)
+                }
+            };
             format!(
-                "stage {stage}: the broker refused an output{size} to topic {topic}, made of the record at \
-                 {input}/{} offset {}: {error}; make the output smaller, or allow larger ones: \
-                 max.message.bytes of the topic, and -X message.max.bytes for this program",
-                output.cause.partition, output.cause.offset,
+                "stage {stage}: the broker refused an output{size} to topic {topic}, {origin}: {error}; make the output \
+                 smaller, or allow larger ones: max.message.bytes of the topic, and -X message.max.bytes for this program",
             )
         }
         None => {

@@ -308,6 +308,15 @@ impl Thread {
         }
     }
 
+    fn show_size(&self, store: &dyn Store) {
+        let (stage, size) = (self.context.info.name, store.size());
+        names::store_bytes(stage, self.partition).set(size.bytes as f64);
+        names::store_entries(stage, self.partition).set(size.entries as f64);
+        if self.context.info.takes_timers() {
+            names::timers_pending(stage, self.partition).set(size.timers as f64);
+        }
+    }
+
     fn changelog(&self) -> Option<TopicPartition> {
         let changelog = self.context.changelog.as_ref()?;
         Some(TopicPartition { topic: changelog.topic.clone(), partition: self.partition })
@@ -328,6 +337,7 @@ impl Thread {
         let Some(store) = self.store.clone() else { return Ok(()) };
         match store.stamp() {
             Ok(stamp) => {
+                self.show_size(&*store);
                 let _ = self.reports.send(Report::Store(store));
                 self.report(Event::StoreOpened { stamp });
                 Ok(())
@@ -350,7 +360,10 @@ impl Thread {
         let context = self.context.clone();
         let cancel = self.cancel.clone();
         match restore(&context, &*store, &at, end, stamp, &cancel, || self.serve()) {
-            Ok(empty) => self.report(Event::Restored { empty }),
+            Ok(empty) => {
+                self.show_size(&*store);
+                self.report(Event::Restored { empty });
+            }
             Err(Unrestored::Cancelled) => {}
             Err(Unrestored::Store(error)) => return self.store_failed(&error),
             Err(Unrestored::Failed(failure)) => return Err(failure),
@@ -447,9 +460,7 @@ impl Thread {
             if let Err(error) = store.apply(batch.layer.changes(), &stamp.to_string()) {
                 return self.store_failed(&error);
             }
-            let (stage, size) = (self.context.info.name, store.size());
-            names::store_bytes(stage, self.partition).set(size.bytes as f64);
-            names::store_entries(stage, self.partition).set(size.entries as f64);
+            self.show_size(&**store);
         }
         let id = batch.id;
         // Before the report: the task uses its memory again.

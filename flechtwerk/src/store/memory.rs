@@ -1,6 +1,6 @@
 //! State in memory: as fast as a map, gone with the process.
 
-use std::collections::HashMap as StdHashMap;
+use std::collections::{BTreeSet, HashMap as StdHashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
@@ -8,8 +8,9 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use super::Values;
-use crate::format::ChangelogRecord;
+use crate::format::{ChangelogRecord, Kind};
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
+use crate::timers::{Clock, summary};
 
 /// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
 /// with nothing committed by others in between finds its state (S4.8).
@@ -51,13 +52,31 @@ struct MemoryStore {
 struct Inner {
     entries: HashMap<Box<[u8]>, Box<[u8]>>,
     stamp: Option<String>,
+    /// Of each state key with timers the earliest of each clock.
+    due: BTreeSet<(Clock, i64, Box<[u8]>)>,
+    timers: u64,
     /// Bytes of all keys and values.
     bytes: u64,
 }
 
 impl Inner {
+    /// The timers of a key are about to change. What lies here was read strictly before, or made by this program.
+    fn index(&mut self, key: &[u8], now: Option<&[u8]>) {
+        let of = |value: Option<&[u8]>| value.and_then(|value| summary(value).ok()).unwrap_or_default();
+        let (before, now) = (of(self.entries.get(key).map(|value| &value[..])), of(now));
+        for (clock, due) in before.due() {
+            self.due.remove(&(clock, due, key[1..].into()));
+        }
+        self.due.extend(now.due().map(|(clock, due)| (clock, due, key[1..].into())));
+        self.timers = self.timers + now.count - before.count;
+    }
+
     fn change(&mut self, changes: &[ChangelogRecord]) {
-        for ChangelogRecord { key, value } in changes {
+        for change in changes {
+            let ChangelogRecord { key, value } = change;
+            if change.is_of(Kind::Timer) {
+                self.index(key, value.as_deref());
+            }
             let (added, removed) = match (self.entries.entry_ref(&key[..]), value) {
                 (EntryRef::Occupied(mut entry), Some(value)) => {
                     let old = entry.get_mut();
@@ -126,8 +145,24 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn restored(&self, stamp: &str) -> Result<(), StoreError> {
-        self.write().stamp = Some(stamp.to_owned());
+    fn restored(&self, stamp: Option<&str>) -> Result<(), StoreError> {
+        self.write().stamp = stamp.map(str::to_owned);
+        Ok(())
+    }
+
+    fn due(
+        &self,
+        clock: Clock,
+        from: i64,
+        visit: &mut dyn FnMut(i64, &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let inner = self.read();
+        let rest = inner.due.range((clock, from, Box::default())..);
+        for (_, due, key) in rest.take_while(|(other, ..)| *other == clock) {
+            if !visit(*due, key) {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -147,7 +182,7 @@ impl Store for MemoryStore {
 
     fn size(&self) -> StoreSize {
         let inner = self.read();
-        StoreSize { bytes: inner.bytes, entries: inner.entries.len() as u64 }
+        StoreSize { bytes: inner.bytes, entries: inner.entries.len() as u64, timers: inner.timers }
     }
 
     #[cfg(test)]

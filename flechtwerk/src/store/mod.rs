@@ -7,12 +7,16 @@
 #[cfg(feature = "rocksdb")]
 mod folder;
 #[cfg(feature = "rocksdb")]
+mod index;
+#[cfg(feature = "rocksdb")]
 mod ingest;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 #[cfg(test)]
 mod suite;
+#[cfg(test)]
+mod timers_suite;
 
 use std::ops::Range;
 

@@ -9,7 +9,7 @@
 //! not restore it. If the machine crashes, the end of the log may be missing: the stamp is then an older one.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
@@ -20,14 +20,16 @@ use rocksdb::{
 
 use super::Values;
 use super::folder::{Folder, Lock};
+use super::index;
 use super::ingest::Pending;
 use crate::format::ChangelogRecord;
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
+use crate::timers::Clock;
 
 /// The layout of a database; one of another layout is not reused.
 const FORMAT: u32 = 1;
-/// Keys of our own start with this byte, which is no kind of a changelog key (S2.7).
-const RESERVED: u8 = 0xff;
+/// Keys of our own start with this byte or a larger one; none is a kind of a changelog key (S2.7).
+const RESERVED: u8 = index::PREFIX;
 /// Application id, partition and [`FORMAT`].
 const IDENTITY: &[u8] = b"\xffidentity";
 /// Name of the last transaction in the store.
@@ -118,10 +120,12 @@ impl StoreFactory for RocksStores {
             put_identity(&folder, &db, &identity)?;
         }
         let stamped = db.get_pinned(STAMP).map_err(|error| folder.error("read", error))?.is_some();
+        let timers = index::count(&db).map_err(|error| folder.error("read", error))?;
         Ok(Arc::new(RocksStore {
             db: RwLock::new(Some(db)),
             pending: Mutex::default(),
             stamped: AtomicBool::new(stamped),
+            timers: AtomicU64::new(timers),
             options,
             identity,
             folder,
@@ -166,6 +170,8 @@ struct RocksStore {
     pending: Mutex<Pending>,
     /// There is a stamp, or may be.
     stamped: AtomicBool,
+    /// Pending timers.
+    timers: AtomicU64,
     options: Options,
     identity: String,
     folder: Folder,
@@ -218,9 +224,13 @@ impl RocksStore {
         self.folder.error("write", source)
     }
 
+    fn index_error(&self, error: index::Error) -> StoreError {
+        self.folder.error("use the timers in", error)
+    }
+
     fn check_keys(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
-        match changes.iter().any(|change| change.key.first() == Some(&RESERVED)) {
-            true => Err(self.folder.error("write", "a key starts with the reserved byte 255")),
+        match changes.iter().any(|change| change.key.first() >= Some(&RESERVED)) {
+            true => Err(self.folder.error("write", "a key starts with a reserved byte, 254 or 255")),
             false => Ok(()),
         }
     }
@@ -231,7 +241,7 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 /// Entries in key order, without our own: those come last.
 fn entries(db: &DB) -> impl Iterator<Item = Result<Entry, rocksdb::Error>> {
     db.iterator(IteratorMode::Start)
-        .take_while(|entry| !matches!(entry, Ok((key, _)) if key.starts_with(&[RESERVED])))
+        .take_while(|entry| !matches!(entry, Ok((key, _)) if key.first() >= Some(&RESERVED)))
 }
 
 /// The numbers below `len` in the order of their keys, equal keys in their own order. Neighbours in the database
@@ -281,8 +291,14 @@ impl Store for RocksStore {
             }
         }
         batch.put(STAMP, stamp);
+        let db = self.db()?;
+        let timers = self.timers.load(Ordering::Acquire);
+        let timers =
+            index::follow(&db, changes, timers, &mut batch).map_err(|error| self.index_error(error))?;
         self.stamped.store(true, Ordering::Release);
-        self.db()?.write(batch).map_err(|source| self.write_error(source))
+        db.write(batch).map_err(|source| self.write_error(source))?;
+        self.timers.store(timers, Ordering::Release);
+        Ok(())
     }
 
     fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
@@ -298,10 +314,22 @@ impl Store for RocksStore {
         Ok(())
     }
 
-    fn restored(&self, stamp: &str) -> Result<(), StoreError> {
+    fn restored(&self, stamp: Option<&str>) -> Result<(), StoreError> {
         let db = self.db()?;
+        let timers = index::build(&db).map_err(|error| self.index_error(error))?;
+        self.timers.store(timers, Ordering::Release);
+        let Some(stamp) = stamp else { return Ok(()) };
         self.stamped.store(true, Ordering::Release);
         db.put_opt(STAMP, stamp, &synced()).map_err(|source| self.write_error(source))
+    }
+
+    fn due(
+        &self,
+        clock: Clock,
+        from: i64,
+        visit: &mut dyn FnMut(i64, &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        index::visit(&*self.db()?, clock, from, visit).map_err(|source| self.read_error(source))
     }
 
     fn wipe(&self) -> Result<(), StoreError> {
@@ -311,6 +339,7 @@ impl Store for RocksStore {
         *self.pending() = Pending::default();
         self.folder.remove()?;
         self.stamped.store(false, Ordering::Release);
+        self.timers.store(0, Ordering::Release);
         let db = open(&self.folder, &self.options)?;
         put_identity(&self.folder, &db, &self.identity)?;
         *guard = Some(db);
@@ -330,6 +359,7 @@ impl Store for RocksStore {
         StoreSize {
             bytes: property("rocksdb.total-sst-files-size") + property("rocksdb.cur-size-all-mem-tables"),
             entries: property("rocksdb.estimate-num-keys").saturating_sub(own),
+            timers: self.timers.load(Ordering::Acquire),
         }
     }
 

@@ -330,7 +330,7 @@ fn a_restore_that_is_killed_leaves_no_stamp() {
                 .unwrap();
             step();
         }
-        store.restored("4").unwrap();
+        store.restored(Some("4")).unwrap();
         step();
         apply(&*store, 5).unwrap();
         std::process::abort();

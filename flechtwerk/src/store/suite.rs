@@ -63,6 +63,7 @@ pub(super) fn contract(open: Open<'_>) {
     belongs_to_one_task(open);
     shows_batches_whole(open);
     agrees_with_a_map(open);
+    super::timers_suite::contract(open);
 }
 
 fn starts_empty(open: Open<'_>) {
@@ -136,7 +137,7 @@ fn has_no_stamp_while_it_restores(open: Open<'_>) {
     let store = open(&task, true).unwrap();
     assert!(store.is_empty().unwrap());
     store.restore(&[put("a", "1"), put("b", "1"), put("a", "3"), delete("b")]).unwrap();
-    store.restored("s7").unwrap();
+    store.restored(Some("s7")).unwrap();
     assert_eq!(store.stamp().unwrap().as_deref(), Some("s7"));
     assert_eq!((get(&*store, "a").as_deref(), get(&*store, "b")), (Some("3"), None));
 
@@ -146,7 +147,7 @@ fn has_no_stamp_while_it_restores(open: Open<'_>) {
 
     // A task whose changelog is empty ends its restore as well.
     let store = open(&id("restores", 1), true).unwrap();
-    store.restored("s1").unwrap();
+    store.restored(Some("s1")).unwrap();
     assert_eq!(store.stamp().unwrap().as_deref(), Some("s1"));
     assert!(store.is_empty().unwrap());
 }
@@ -291,7 +292,7 @@ fn agrees_with_a_map(open: Open<'_>) {
                 }
                 Step::Restored => {
                     stamp = Some(format!("s{n}"));
-                    store.restored(&format!("s{n}")).unwrap();
+                    store.restored(Some(&format!("s{n}"))).unwrap();
                 }
                 Step::Wipe => {
                     (stamp, model) = (None, BTreeMap::new());

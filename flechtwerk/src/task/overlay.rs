@@ -1,6 +1,7 @@
 //! The states that are newer than the store: those of the batch being built, and those of the batch that is
 //! still committing (S2.5). The store holds only what is known to be committed (S3.4).
 
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -8,8 +9,9 @@ use bytes::Bytes;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::format::ChangelogRecord;
+use crate::format::{ChangelogRecord, Kind};
 use crate::glue::StateChange;
+use crate::timers::{Clock, summary};
 
 /// The changes of one batch, by changelog key. They lie in one list, as they go to the changelog and the store;
 /// the index only names their places.
@@ -20,6 +22,8 @@ pub(crate) struct Layer {
     before: Vec<Option<Bytes>>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    /// Of each changelog key of timers the earliest of each clock.
+    due: BTreeSet<(Clock, i64, Bytes)>,
     bytes: usize,
 }
 
@@ -44,6 +48,10 @@ impl Layer {
     }
 
     fn place(&self, key: &[u8]) -> Option<usize> {
+        // The first round of a batch looks into an empty layer, and that may be all of the batch.
+        if self.changes.is_empty() {
+            return None;
+        }
         let hash = self.hasher.hash_one(key);
         self.index.find(hash, |place| self.changes[*place as usize].key == key).map(|place| *place as usize)
     }
@@ -52,8 +60,33 @@ impl Layer {
         self.place(key).map(|place| &self.changes[place].value)
     }
 
+    /// Adds what nobody looks up, after the layer was closed.
+    pub(crate) fn note(&mut self, note: ChangelogRecord) {
+        self.changes.push(note);
+    }
+
+    /// Follows a change of timers. Values here were made by this program.
+    fn follow(&mut self, key: &Bytes, now: Option<&Bytes>) {
+        let of = |value: Option<&Bytes>| value.and_then(|value| summary(value).ok()).unwrap_or_default();
+        if let Some(before) = self.get(key) {
+            for (clock, due) in of(before.as_ref()).due() {
+                self.due.remove(&(clock, due, key.clone()));
+            }
+        }
+        self.due.extend(of(now).due().map(|(clock, due)| (clock, due, key.clone())));
+    }
+
+    /// Changelog keys and due times of one clock, in the order of due times.
+    fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
+        let rest = self.due.range((clock, i64::MIN, Bytes::new())..);
+        rest.take_while(move |(other, ..)| *other == clock).map(|(_, due, key)| (*due, key))
+    }
+
     fn set(&mut self, key: Bytes, before: Option<Bytes>, now: Option<Bytes>) {
-        let Layer { changes, before: befores, index, hasher, bytes } = self;
+        if key.first() == Some(&Kind::Timer.byte()) {
+            self.follow(&key, now.as_ref());
+        }
+        let Layer { changes, before: befores, index, hasher, bytes, .. } = self;
         let size = now.as_ref().map_or(0, Bytes::len);
         let entry = index.entry(
             hasher.hash_one(&key[..]),
@@ -81,7 +114,17 @@ impl Layer {
         let before = std::mem::take(&mut self.before);
         let mut before = before.into_iter();
         let count = self.changes.len();
-        self.changes.retain(|change| before.next().is_some_and(|before| before != change.value));
+        let due = &mut self.due;
+        self.changes.retain(|change| {
+            let keep = before.next().is_some_and(|before| before != change.value);
+            if !keep && change.is_of(Kind::Timer) {
+                let same = change.value.as_ref().and_then(|value| summary(value).ok()).unwrap_or_default();
+                for (clock, at) in same.due() {
+                    due.remove(&(clock, at, change.key.clone()));
+                }
+            }
+            keep
+        });
         if self.changes.len() < count {
             let Layer { changes, index, hasher, .. } = self;
             let hash = |place: &u32| hasher.hash_one(&changes[*place as usize].key[..]);
@@ -104,6 +147,14 @@ impl Overlay {
     /// The state under this key, where a layer has it: the outer `None` sends the caller to the store.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
         self.building.get(key).or_else(|| self.committing.as_ref().and_then(|layer| layer.get(key))).cloned()
+    }
+
+    /// Changelog keys of timers whose entry in the store is not the last, with the earliest due time of this clock, in the
+    /// order of due times but for the change from the batch being built to the one that commits.
+    pub(crate) fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
+        let committing = self.committing.iter().flat_map(move |layer| layer.due(clock));
+        let older = committing.filter(|(_, key)| self.building.place(key).is_none());
+        self.building.due(clock).chain(older)
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.

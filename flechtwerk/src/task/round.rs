@@ -4,12 +4,40 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use crate::format::{self, Kind};
-use crate::glue::{Bucket, Order, RawRecord, Round, StateChange};
+use crate::glue::{Bucket, Order, RawRecord, Round};
 
-/// A round and, for each bucket, its state's key in the changelog.
+/// A round and, for each bucket, its state's key in the changelog, and that of its timers where the stage takes any.
 pub(crate) struct Grouped {
     pub(crate) round: Round,
     pub(crate) changelog_keys: Vec<Bytes>,
+    pub(crate) timer_keys: Vec<Bytes>,
+}
+
+impl Grouped {
+    /// Adds a bucket without records for each of these state keys. They are none of those that the round has.
+    pub(crate) fn add_keys(&mut self, keys: &[Bytes]) {
+        let end = self.round.records.len();
+        for key in keys {
+            let (changelog_key, key) = changelog_key(Kind::State, key);
+            self.changelog_keys.push(changelog_key);
+            self.round.buckets.push(Bucket::new(key, end..end));
+        }
+    }
+
+    /// Names where the timers of all buckets lie.
+    pub(crate) fn name_timers(&mut self) {
+        let buckets = self.round.buckets.iter();
+        self.timer_keys = buckets.map(|bucket| changelog_key(Kind::Timer, &bucket.key).0).collect();
+    }
+}
+
+/// A changelog key and, as a part of it, the key proper.
+fn changelog_key(kind: Kind, key: &[u8]) -> (Bytes, Bytes) {
+    let mut bytes = Vec::with_capacity(1 + key.len());
+    format::put_key(kind, key, &mut bytes);
+    let bytes = Bytes::from(bytes);
+    let key = bytes.slice(1..);
+    (bytes, key)
 }
 
 /// Groups records by state key. `records` come input by input, each in offset order; `keys` are their state keys
@@ -46,14 +74,9 @@ pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: 
         if order == Order::Timestamp && range.len() > 1 {
             merge_by_timestamp(&mut records[range.clone()]);
         }
-        buckets.push(Bucket {
-            key: key.slice(1..),
-            records: range,
-            state: None,
-            change: StateChange::Unchanged,
-        });
+        buckets.push(Bucket::new(key.slice(1..), range));
     }
-    Grouped { round: Round { records, buckets }, changelog_keys }
+    Grouped { round: Round::new(records, buckets), changelog_keys, timer_keys: Vec::new() }
 }
 
 /// Each record's bucket, each bucket's count and the end of its changelog key in a buffer of all of them.

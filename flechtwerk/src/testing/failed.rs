@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::BoxError;
-use crate::glue::{FailureKind, Need, RawRecord, RecordPart, Refused, StageInfo, Trouble};
+use crate::glue::{Failure, FailureKind, Need, RawRecord, RecordPart, Refused, StageInfo, Trouble};
 
 /// A pipeline could not be run to its end: which stage, at which record, and why.
 #[derive(Debug)]
@@ -13,30 +13,26 @@ pub struct Failed {
 }
 
 impl Failed {
+    /// A round did not count.
+    pub(super) fn of_round(stage: &StageInfo, records: &[RawRecord], failure: Failure) -> Self {
+        let Failure { record, timer, kind, error } = failure;
+        match (timer, records.get(record)) {
+            (None, Some(record)) => Failed::at(stage, record, (kind, error)),
+            (timer, _) => {
+                let place = timer.map_or("a timer".to_owned(), |timer| timer.to_string());
+                let place = format!("stage `{}` failed at {place}: {}", stage.name, what(stage, &kind));
+                Failed { place, source: Some(error) }
+            }
+        }
+    }
+
     pub(super) fn at(stage: &StageInfo, record: &RawRecord, trouble: Trouble) -> Self {
         Self::config(stage, Refused { at: record.at(), trouble })
     }
 
     /// The same of a config.
     pub(super) fn config(stage: &StageInfo, Refused { at, trouble: (kind, error) }: Refused) -> Self {
-        let what = match kind {
-            FailureKind::Decode(RecordPart::Key) => "the key can't be decoded".into(),
-            FailureKind::Decode(RecordPart::Value) => "the value can't be decoded".into(),
-            FailureKind::Undecided(part) => {
-                format!("the {} can't be decoded, and what `on_invalid` answered can't be done", part.name())
-            }
-            FailureKind::User => "the function returned an error".into(),
-            FailureKind::Panic => "the code panicked".into(),
-            FailureKind::Encode { output } => {
-                let topic = stage.outputs().nth(output.into()).map_or("?", |topic| topic.name);
-                format!("a record for topic \"{topic}\" can't be encoded")
-            }
-            FailureKind::State { .. } => "the stored state can't be decoded".into(),
-            FailureKind::Upgrade { version } => {
-                format!("the stored state of version {version} can't be upgraded")
-            }
-            FailureKind::EncodeState => "the new state can't be encoded".into(),
-        };
+        let what = what(stage, &kind);
         let place = match stage.inputs.get(usize::from(at.input)) {
             Some(topic) => {
                 let at = format!("{}/{} offset {}", topic.name, at.partition, at.offset);
@@ -94,6 +90,32 @@ impl Failed {
             place: format!("the pipeline did not come to rest in {rounds} rounds: does a stage feed itself?"),
             source: None,
         }
+    }
+}
+
+/// What a failure was, in words.
+fn what(stage: &StageInfo, kind: &FailureKind) -> String {
+    match kind {
+        FailureKind::Decode(RecordPart::Key) => "the key can't be decoded".into(),
+        FailureKind::Decode(RecordPart::Value) => "the value can't be decoded".into(),
+        FailureKind::Undecided(part) => {
+            format!("the {} can't be decoded, and what `on_invalid` answered can't be done", part.name())
+        }
+        FailureKind::User => "the function returned an error".into(),
+        FailureKind::Panic => "the code panicked".into(),
+        FailureKind::Encode { output } => {
+            let topic = stage.outputs().nth((*output).into()).map_or("?", |topic| topic.name);
+            format!("a record for topic \"{topic}\" can't be encoded")
+        }
+        FailureKind::State { .. } => "the stored state can't be decoded".into(),
+        FailureKind::Upgrade { version } => {
+            format!("the stored state of version {version} can't be upgraded")
+        }
+        FailureKind::EncodeState => "the new state can't be encoded".into(),
+        FailureKind::StoredTimers => "the stored timers can't be decoded".into(),
+        FailureKind::SetTimer => "a timer can't be set".into(),
+        FailureKind::TimerKey => "the state key can't be decoded for the timer".into(),
+        FailureKind::EndlessTimers => "its timers fire for ever".into(),
     }
 }
 

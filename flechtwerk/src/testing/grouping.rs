@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::glue::{AnyStage, Bucket, Order, RawRecord, Round, StateChange, Trouble};
+use crate::glue::{AnyStage, Bucket, Order, RawRecord, Round, Trouble};
 
 /// Makes a round of `records`, which come in the order of the inputs and then of offsets. A record whose state key can't
 /// be computed is given back.
@@ -30,7 +30,7 @@ pub(super) fn round(
         });
         groups[place].1.push(record);
     }
-    let mut round = Round { records: vec![], buckets: vec![] };
+    let mut round = Round::new(vec![], vec![]);
     for (key, records) in groups {
         let start = round.records.len();
         match info.order {
@@ -38,12 +38,7 @@ pub(super) fn round(
             Order::Timestamp => by_timestamp(records, info.inputs.len(), &mut round.records),
         }
         let state = states.get(&key).cloned();
-        round.buckets.push(Bucket {
-            key,
-            records: start..round.records.len(),
-            state,
-            change: StateChange::Unchanged,
-        });
+        round.buckets.push(Bucket { state, ..Bucket::new(key, start..round.records.len()) });
     }
     Ok(round)
 }

@@ -47,6 +47,7 @@ mod failed;
 mod grouping;
 mod polling;
 mod tables;
+mod timers;
 mod topics;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,7 @@ use crate::topic::{Key, Topic, Value};
 
 pub use failed::Failed;
 use tables::Tables;
+use timers::Timed;
 use topics::Topics;
 
 /// Rounds after which [`Driver::run`] believes that the pipeline feeds itself for ever.
@@ -87,6 +89,8 @@ pub struct Driver {
     /// Resources that were given, and the tables as they are now.
     env: Env,
     resources: Vec<&'static str>,
+    /// The wall clock.
+    now: i64,
 }
 
 struct Stage {
@@ -95,19 +99,26 @@ struct Stage {
     positions: Vec<Vec<usize>>,
     /// For each partition, the states by key, as they would be stored.
     states: Vec<BTreeMap<Bytes, Bytes>>,
+    /// For each partition, the timers.
+    timed: Vec<Timed>,
 }
 
 impl Driver {
     /// A pipeline whose topics are empty.
     pub fn new(pipeline: &Pipeline) -> Self {
-        let stage =
-            |stage: &&'static dyn AnyStage| Stage { stage: *stage, positions: vec![], states: vec![] };
+        let stage = |stage: &&'static dyn AnyStage| Stage {
+            stage: *stage,
+            positions: vec![],
+            states: vec![],
+            timed: vec![],
+        };
         let mut driver = Driver {
             stages: pipeline.stages.iter().map(stage).collect(),
             topics: Topics::new(0),
             tables: Tables::default(),
             env: Env::default(),
             resources: vec![],
+            now: 0,
         };
         driver.set_partitions(3);
         driver
@@ -169,6 +180,7 @@ impl Driver {
         for stage in &mut self.stages {
             stage.positions = vec![vec![0; partitions as usize]; stage.stage.info().inputs.len()];
             stage.states = vec![BTreeMap::new(); partitions as usize];
+            stage.timed = (0..partitions).map(|_| Timed::default()).collect();
         }
     }
 
@@ -224,7 +236,8 @@ impl Driver {
         self.topics.push(T::NAME, key, value);
     }
 
-    /// Runs all transformers until none has anything left to read. The outputs of one are the inputs of others.
+    /// Runs all transformers until none has anything left to read, and no timer is due. The outputs of one are the inputs of
+    /// others.
     ///
     /// Tables are read before each round: a stage sees what was sent to their topics before.
     ///
@@ -238,7 +251,7 @@ impl Driver {
             for stage in &mut self.stages {
                 for partition in 0..self.topics.partitions() {
                     self.tables.read(&self.topics, &mut self.env)?;
-                    idle &= !stage.run(partition, &mut self.topics, &self.env).await?;
+                    idle &= !stage.run(partition, &mut self.topics, &self.env, self.now).await?;
                 }
             }
             if idle {
@@ -338,36 +351,47 @@ impl Driver {
 }
 
 impl Stage {
-    /// Runs what is waiting in one partition of all inputs; false if nothing is.
-    async fn run(&mut self, partition: i32, topics: &mut Topics, env: &Env) -> Result<bool, Failed> {
+    /// Runs what is waiting in one partition of all inputs, and timers that are due; false if there is nothing.
+    async fn run(
+        &mut self,
+        partition: i32,
+        topics: &mut Topics,
+        env: &Env,
+        now: i64,
+    ) -> Result<bool, Failed> {
         let info = self.stage.info();
         if info.extractor.is_some() {
             return Ok(false);
         }
         let place = partition as usize;
         let mut records = vec![];
-        for (input, topic) in info.inputs.iter().enumerate() {
+        let inputs = if self.timed[place].is_behind() { &[] } else { info.inputs };
+        for (input, topic) in inputs.iter().enumerate() {
             records.extend(topics.from(topic.name, partition, self.positions[input][place]).map(|record| {
                 let mut record = record.clone();
                 record.input = input as u16;
                 record
             }));
         }
-        if records.is_empty() {
-            return Ok(false);
-        }
+        let times = self.timed[place].times(info, &records, now);
         let mut counts = vec![0; info.inputs.len()];
         records.iter().for_each(|record| counts[usize::from(record.input)] += 1);
         let mut round = grouping::round(self.stage, records, &self.states[place])
             .map_err(|(record, trouble)| Failed::at(info, &record, trouble))?;
+        self.timed[place].join(&mut round, times);
+        if round.buckets.is_empty() {
+            return Ok(false);
+        }
+        for bucket in round.buckets.iter_mut().filter(|bucket| bucket.records.is_empty()) {
+            bucket.state = self.states[place].get(&bucket.key).cloned();
+        }
         let mut outputs = Outputs::default();
         let end = self.stage.round(&mut round, &mut outputs, env, usize::MAX).await;
         // With this budget there is only one other end than a failure.
-        end.map_err(|failure| {
-            Failed::at(info, &round.records[failure.record], (failure.kind, failure.error))
-        })?;
+        end.map_err(|failure| Failed::of_round(info, &round.records, failure))?;
         let names: Vec<_> = info.outputs().map(|topic| topic.name).collect();
         topics.append(&outputs, &names).map_err(|fault| Failed::output(info, fault))?;
+        self.timed[place].done(&mut round);
         for bucket in round.buckets {
             match bucket.change {
                 StateChange::Unchanged => {}

@@ -32,10 +32,10 @@ impl Topology {
                 let table = identifier("topic", topic);
                 text += &format!("    {table} -> {node} [label=\"table\", style=dashed];\n");
             }
-            if let Some(state) = &stage.state {
-                let changelog = identifier("changelog", &state.changelog);
-                text += &format!("    {changelog} [label={}, shape=cylinder];\n", quoted(&state.changelog));
-                let label = quoted(&state.type_name);
+            if let Some((what, name)) = stage.kept() {
+                let changelog = identifier("changelog", name);
+                text += &format!("    {changelog} [label={}, shape=cylinder];\n", quoted(name));
+                let label = quoted(&what);
                 text += &format!("    {node} -> {changelog} [label={label}, dir=both, style=dashed];\n");
             }
             for topic in &stage.outputs {

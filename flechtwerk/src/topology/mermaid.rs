@@ -21,10 +21,10 @@ impl Topology {
             for topic in &stage.tables {
                 text += &format!("    {} -. \"table\" .-> {node}\n", identifier("topic", topic));
             }
-            if let Some(state) = &stage.state {
-                let changelog = identifier("changelog", &state.changelog);
-                text += &format!("    {changelog}[(\"{}\")]\n", quoted(&state.changelog));
-                text += &format!("    {node} <-. \"{}\" .-> {changelog}\n", quoted(&state.type_name));
+            if let Some((what, name)) = stage.kept() {
+                let changelog = identifier("changelog", name);
+                text += &format!("    {changelog}[(\"{}\")]\n", quoted(name));
+                text += &format!("    {node} <-. \"{}\" .-> {changelog}\n", quoted(&what));
             }
             for topic in &stage.outputs {
                 text += &format!("    {node} --> {}\n", identifier("topic", topic));

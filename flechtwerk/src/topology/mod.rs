@@ -43,6 +43,9 @@ struct Stage {
     /// Where records go that don't decode.
     dead_letters: Option<String>,
     state: Option<State>,
+    /// Of a stage that takes timers: where they are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timers: Option<Timers>,
     /// Of a transformer.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<&'static str>,
@@ -60,6 +63,23 @@ struct State {
     type_name: String,
     version: u32,
     changelog: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Timers {
+    changelog: String,
+}
+
+impl Stage {
+    /// What lies in the stage's changelog, and its name.
+    fn kept(&self) -> Option<(String, &str)> {
+        match (&self.state, &self.timers) {
+            (Some(state), None) => Some((state.type_name.clone(), &state.changelog)),
+            (Some(state), Some(_)) => Some((format!("{}, timers", state.type_name), &state.changelog)),
+            (None, Some(timers)) => Some(("timers".to_owned(), &timers.changelog)),
+            (None, None) => None,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -110,6 +130,11 @@ fn stage(Chosen { info, names }: &Chosen) -> Stage {
             version: state.version,
             changelog: changelog.to_string(),
         }),
+        timers: names
+            .changelog
+            .as_ref()
+            .filter(|_| info.takes_timers())
+            .map(|changelog| Timers { changelog: changelog.to_string() }),
         start: info.extractor.is_none().then_some(match info.start {
             Start::Earliest => "earliest",
             Start::Latest => "latest",

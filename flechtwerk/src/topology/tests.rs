@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::chosen::choose;
-use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, TICK};
+use crate::demo::{AGAIN, COUNT, ENRICH, JUDGE, LOOKUP, MERGE, POLL, REMIND, SESSIONS, TICK};
 use crate::naming::Mapping;
 
 fn topology() -> Topology {
@@ -231,6 +231,60 @@ fn dead_letters_are_shown_apart() {
     let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
     assert_eq!(json["stages"][0]["dead_letters"], "prod.dead");
     assert_eq!(json["stages"][0]["outputs"], serde_json::json!(["alerts"]));
+}
+
+#[test]
+fn timers() {
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
+    let topology = Topology::new("demo", &choose("demo", &[&REMIND, &SESSIONS], &[], mapping).unwrap());
+    expect![[r#"
+        pipeline demo
+        ├─ remind
+        │  ├─ reads   words
+        │  ├─ timers  in demo-remind-changelog
+        │  ├─ writes  alerts
+        │  └─ group   demo-remind
+        └─ sessions
+           ├─ reads   words
+           ├─ keeps   Count (version 1) in demo-sessions-changelog
+           ├─ timers  in demo-sessions-changelog
+           ├─ writes  alerts
+           └─ group   demo-sessions
+
+        TOPIC   KEY   VALUE      TYPE
+        alerts  Utf8  Json<u64>  demo::Alerts
+        words   Utf8  Json<u64>  demo::Words
+    "#]]
+    .assert_eq(&topology.text());
+    expect![[r#"
+        flowchart LR
+            topic_alerts(["alerts"])
+            topic_words(["words"])
+            stage_remind["<b>remind</b><br/>demo-remind"]
+            topic_words --> stage_remind
+            changelog_demo_2d_remind_2d_changelog[("demo-remind-changelog")]
+            stage_remind <-. "timers" .-> changelog_demo_2d_remind_2d_changelog
+            stage_remind --> topic_alerts
+            stage_sessions["<b>sessions</b><br/>demo-sessions"]
+            topic_words --> stage_sessions
+            changelog_demo_2d_sessions_2d_changelog[("demo-sessions-changelog")]
+            stage_sessions <-. "Count, timers" .-> changelog_demo_2d_sessions_2d_changelog
+            stage_sessions --> topic_alerts
+    "#]]
+    .assert_eq(&topology.mermaid());
+    let dot = topology.dot();
+    for (stage, label) in [("remind", "timers"), ("sessions", "Count, timers")] {
+        let line = format!(
+            r#"stage_{stage} -> changelog_demo_2d_{stage}_2d_changelog [label="{label}", dir=both, style=dashed];"#
+        );
+        assert!(dot.contains(&line), "{line} in {dot}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&topology.json()).unwrap();
+    let stages = &json["stages"];
+    assert_eq!(stages[0]["timers"], serde_json::json!({"changelog": "demo-remind-changelog"}));
+    assert_eq!(stages[0]["state"], serde_json::Value::Null);
+    assert_eq!(stages[1]["timers"]["changelog"], stages[1]["state"]["changelog"]);
 }
 
 #[test]

@@ -58,6 +58,9 @@ fn lines(stage: &Stage) -> Vec<String> {
     if let Some(state) = &stage.state {
         lines.push(format!("keeps   {} (version {}) in {}", state.type_name, state.version, state.changelog));
     }
+    if let Some(timers) = &stage.timers {
+        lines.push(format!("timers  in {}", timers.changelog));
+    }
     lines.extend(stage.outputs.iter().map(|topic| format!("writes  {topic}")));
     lines.extend(stage.dead_letters.iter().map(|topic| format!("invalid {topic}")));
     lines.push(format!("group   {}", stage.group));

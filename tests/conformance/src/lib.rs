@@ -16,7 +16,7 @@ pub use batch::{Batch, Record};
 pub use broker::{Broker, unique};
 pub use calls::groups::Member;
 pub use calls::records::{COMMITTED, EARLIEST, LATEST, MAX_TIMESTAMP, UNCOMMITTED};
-pub use calls::transactions::Producer;
+pub use calls::transactions::{Producer, ToolMarker};
 pub use client::{Answer, Client, code, text};
 pub use kafka_protocol::error::ResponseError as Code;
 pub use wait::{wait_for, wait_within};

@@ -58,25 +58,58 @@ fn the_newest_value_of_each_key_stays_at_its_offset() {
 /// `segment.ms` and `segment.bytes` begin a new segment with the batch that does not fit.
 #[test]
 fn the_active_segment_is_left_alone() {
-    let old = |timestamp: i64, key: &str| {
+    let with = |segment_ms: i64, segment_bytes: usize, timestamp: i64| {
         let mut log = compacted_log();
-        log.config.segment_ms = 100;
+        log.config.segment_ms = segment_ms;
+        log.config.segment_bytes = segment_bytes;
         for at in [0, 50, 100, timestamp] {
-            append(&mut log, &Batch::plain(vec![Sent { timestamp: NOW + at, ..record(key, "x") }]));
+            append(&mut log, &Batch::plain(vec![Sent { timestamp: NOW + at, ..record("a", "x") }]));
         }
         log
     };
-    assert_eq!(old(100, "a").active_segment(), 0);
-    assert_eq!(old(101, "a").active_segment(), 3);
-    let mut log = old(101, "a");
-    log.config.segment_ms = i64::MAX;
-    log.config.segment_bytes = log.size_bytes();
-    assert_eq!(log.active_segment(), 0);
-    log.config.segment_bytes = log.size_bytes() - 1;
+    assert_eq!(with(100, usize::MAX, 100).active_segment(), 0);
+    assert_eq!(with(100, usize::MAX, 101).active_segment(), 3);
+    let size = with(100, usize::MAX, 101).size_bytes();
+    assert_eq!(with(i64::MAX, size, 101).active_segment(), 0);
+    let mut log = with(i64::MAX, size - 1, 101);
+    assert_eq!(log.active_segment(), 3);
+    // The settings of the time at which a batch comes count.
+    log.config.segment_bytes = usize::MAX;
     assert_eq!(log.active_segment(), 3);
     let active_from = Some(log.active_segment());
     assert_eq!(log.compact(NOW, CompactOptions { active_from }).unwrap().records_removed, 2);
     assert_eq!(compacted_log().active_segment(), 0, "an empty log");
+}
+
+/// What is deleted or compacted away makes room in the active segment, and does not move it.
+#[test]
+fn the_active_segment_stays_where_it_began() {
+    let one = |value: &str| Batch::plain(vec![record("a", value)]);
+    let size = {
+        let mut log = compacted_log();
+        append(&mut log, &one("x"));
+        log.size_bytes()
+    };
+    let mut log = compacted_log();
+    log.config.delete = true;
+    log.config.segment_bytes = 3 * size;
+    let append_some = |log: &mut PartitionLog, count: usize| {
+        for _ in 0..count {
+            append(log, &one("x"));
+        }
+    };
+    append_some(&mut log, 6);
+    assert_eq!(log.active_segment(), 3);
+    log.delete_records(5).unwrap();
+    append_some(&mut log, 2);
+    assert_eq!(log.active_segment(), 3, "there was room for two");
+    append_some(&mut log, 3);
+    assert_eq!(log.active_segment(), 8);
+    compact(&mut log, NOW);
+    append_some(&mut log, 1);
+    assert_eq!(log.active_segment(), 8, "there was room for one");
+    append_some(&mut log, 1);
+    assert_eq!(log.active_segment(), 12);
 }
 
 #[test]

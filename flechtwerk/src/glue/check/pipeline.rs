@@ -141,7 +141,7 @@ const fn stage(
     while n < info.parts.len() {
         match info.parts[n] {
             Part::Output(topic) => add!(Kind::Topic(topic), Name::of(topic.name)),
-            Part::State(_) => stateful = true,
+            Part::State(_) | Part::Timers => stateful = true,
         }
         n += 1;
     }

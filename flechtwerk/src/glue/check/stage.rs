@@ -143,6 +143,9 @@ const fn pair(earlier: &Part, later: &Part) {
         (Part::State(_), Part::State(_)) => Message::new()
             .add("a stage has one state for each key, this is the second: put both into one struct")
             .panic(),
+        (Part::Timers, Part::Timers) => Message::new()
+            .add("the timers of a key are one thing, this is the second parameter for them: use the first")
+            .panic(),
         (Part::Output(earlier), Part::Output(later)) if same(earlier.id, later.id) => Message::new()
             .add("an earlier parameter sends to topic ")
             .quoted(Name::of(later.name))
@@ -190,6 +193,62 @@ pub const fn dead_letters_apart(
         }
         n += 1;
     }
+}
+
+/// A stage that says `on_timer = ..` has a parameter to set timers with.
+#[track_caller]
+pub const fn timers_taken(function: &str, parameters: &[&'static [Part]]) {
+    if !any_timers(parameters) {
+        Message::new()
+            .add("the attribute says `on_timer = ")
+            .add(function)
+            .add(
+                "`, but no parameter sets timers, so none would ever fire: add `timers: &mut Timers` to both functions, or \
+                 remove it here",
+            )
+            .panic();
+    }
+}
+
+/// A transformer that takes timers names a function for them.
+#[track_caller]
+pub const fn timers_heard(parameters: &[&'static [Part]], index: usize) {
+    if any_timers(&[parameters[index]]) {
+        Message::new()
+            .add(
+                "this stage sets timers, and nothing says what happens when they fire: add `on_timer = path::to::fn` to the \
+                 attribute, an async function with the parameters of this one, but for a `Timer` in the place of the record",
+            )
+            .panic();
+    }
+}
+
+/// An extractor takes no timers.
+#[track_caller]
+pub const fn no_timers(parameters: &[&'static [Part]], index: usize) {
+    if any_timers(&[parameters[index]]) {
+        Message::new()
+            .add(
+                "an extractor has no timers, since the clock calls it anyway: remove the parameter, and return \
+                 `Next::After(duration)` to be called at another time than `poll_interval` says",
+            )
+            .panic();
+    }
+}
+
+const fn any_timers(parameters: &[&'static [Part]]) -> bool {
+    let mut n = 0;
+    while n < parameters.len() {
+        let mut m = 0;
+        while m < parameters[n].len() {
+            if matches!(parameters[n][m], Part::Timers) {
+                return true;
+            }
+            m += 1;
+        }
+        n += 1;
+    }
+    false
 }
 
 const fn any_state(parameters: &[&'static [Part]]) -> bool {

@@ -7,9 +7,10 @@ use kafka_protocol::messages::describe_transactions_response::TransactionState;
 use kafka_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
+use kafka_protocol::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, DescribeProducersRequest, DescribeTransactionsRequest,
-    EndTxnRequest, InitProducerIdRequest, ProducerId, TxnOffsetCommitRequest,
+    EndTxnRequest, InitProducerIdRequest, ProducerId, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 
 use crate::{Answer, Batch, Client, Code, code, text, unique, wait_for};
@@ -112,6 +113,44 @@ impl Client {
         let answer = self.call(&DescribeProducersRequest::default().with_topics(vec![topic]));
         let partition = answer.topics[0].partitions[0].clone();
         code(partition.error_code).map(|()| partition.active_producers)
+    }
+}
+
+/// A marker that a tool writes into one partition, past the coordinator.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolMarker {
+    /// Whose transaction it ends.
+    pub producer: (i64, i16),
+    /// As the tool knows it from the producer's state.
+    pub coordinator_epoch: i32,
+    /// To commit it; such tools only abort.
+    pub commit: bool,
+}
+
+impl ToolMarker {
+    /// The request that writes it.
+    pub fn request(&self, topic: &str, partition: i32) -> WriteTxnMarkersRequest {
+        let topic = WritableTxnMarkerTopic::default()
+            .with_name(text(topic).into())
+            .with_partition_indexes(vec![partition]);
+        let marker = WritableTxnMarker::default()
+            .with_producer_id(ProducerId(self.producer.0))
+            .with_producer_epoch(self.producer.1)
+            .with_coordinator_epoch(self.coordinator_epoch)
+            .with_transaction_result(self.commit)
+            .with_topics(vec![topic]);
+        WriteTxnMarkersRequest::default().with_markers(vec![marker])
+    }
+
+    /// Writes it, and gives what is said of that.
+    #[track_caller]
+    pub fn write(&self, client: &mut Client, topic: &str, partition: i32) -> Answer {
+        let answer = client.call(&self.request(topic, partition));
+        let marker = &answer.markers[0];
+        assert_eq!(marker.producer_id.0, self.producer.0);
+        let written = &marker.topics[0];
+        assert_eq!((written.name.as_str(), written.partitions[0].partition_index), (topic, partition));
+        code(written.partitions[0].error_code)
     }
 }
 

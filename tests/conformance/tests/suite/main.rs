@@ -35,4 +35,5 @@ mod produce_refused;
 mod restart;
 mod transaction_tools;
 mod transactions;
+mod txn_markers;
 mod versions;

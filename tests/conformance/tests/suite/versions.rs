@@ -102,6 +102,7 @@ fn all_that_librdkafka_needs_is_advertised() {
         (61, 0), // DescribeProducers
         (65, 0), // DescribeTransactions
         (66, 0), // ListTransactions
+        (27, 1), // WriteTxnMarkers
     ];
     for (key, version) in needed {
         let &(low, high) = client.versions().get(&key).unwrap_or_else(|| panic!("API {key} is missing"));
@@ -126,8 +127,8 @@ fn nothing_is_advertised_that_no_check_covers() {
 
 /// The APIs that a check below sends in each version.
 const COVERED: &[i16] = &[
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 32, 33, 37, 42, 44,
-    47, 60, 61, 65, 66, 75,
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 37, 42,
+    44, 47, 60, 61, 65, 66, 75,
 ];
 
 #[test]
@@ -414,6 +415,9 @@ fn transaction_requests_answer_each_of_their_versions() {
             .with_producer_epoch(-1)
     });
     client.describe_producers(&topic, 0).expect("producers");
+    let other = client.idempotent_producer();
+    let marker = ToolMarker { producer: (other.id, 0), coordinator_epoch: 0, commit: false };
+    each_version(&mut client, |_, _| marker.request(&topic, 0));
 }
 
 #[test]

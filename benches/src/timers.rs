@@ -1,0 +1,127 @@
+//! Timers: what it costs to fire them beside records that do the same, and the memory of many that wait.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use nix::sys::signal::Signal;
+use rdkafka::consumer::Consumer as _;
+use rdkafka::producer::{BaseRecord, Producer as _};
+
+use crate::cluster::Cluster;
+use crate::contestant::{Contestant, Kind, Run, Running};
+use crate::load::{self, RECORD_SIZE};
+
+const PARTITIONS: i32 = 8;
+const EVERY: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_secs(300);
+/// When all timers are due: the year 2100.
+pub const DUE: i64 = 4_102_444_800_000;
+/// What the first byte of a value asks of the stage `remind`: to count and send, or to set the timer.
+pub const COUNT: u8 = b'x';
+/// See [`COUNT`].
+pub const SET: u8 = b's';
+
+/// CPU time of the whole process.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Of timers that fire, each with a look at its state, a new state and an output.
+    pub timers: Duration,
+    /// Of as many records that do the same.
+    pub records: Duration,
+}
+
+/// Sets a timer in each of `keys` keys, has as many records processed, and then all timers fire.
+pub fn cost(cluster: &Cluster, keys: u64) -> anyhow::Result<Cost> {
+    let (run, mut running) = begin(cluster)?;
+    let progress = cluster.progress(&run.group, &run.input, PARTITIONS)?;
+    fill(cluster, &run.input, keys, SET)?;
+    progress.wait_for(keys, EVERY, LIMIT, || running.alive())?;
+    let before = cpu(&running)?;
+    fill(cluster, &run.input, keys, COUNT)?;
+    wait_for_outputs(cluster, &run, &mut running, keys)?;
+    let between = cpu(&running)?;
+    tick(cluster, &run.input)?;
+    wait_for_outputs(cluster, &run, &mut running, 2 * keys)?;
+    let after = cpu(&running)?;
+    end(cluster, &run, running)?;
+    Ok(Cost { timers: after - between, records: between - before })
+}
+
+/// Bytes resident with a timer that waits in each of `keys` keys, some seconds after the last was set.
+pub fn memory(cluster: &Cluster, keys: u64) -> anyhow::Result<u64> {
+    let (run, mut running) = begin(cluster)?;
+    let progress = cluster.progress(&run.group, &run.input, PARTITIONS)?;
+    fill(cluster, &run.input, keys, SET)?;
+    progress.wait_for(keys, EVERY, LIMIT, || running.alive())?;
+    std::thread::sleep(Duration::from_secs(5));
+    running.alive()?;
+    let memory = running.memory()?;
+    end(cluster, &run, running)?;
+    Ok(memory)
+}
+
+fn begin(cluster: &Cluster) -> anyhow::Result<(Run, Running)> {
+    let mut run = Contestant::new(Kind::StageRocksDb).prepare_with_input(cluster, PARTITIONS)?;
+    run.stage("remind");
+    let running = run.start()?;
+    Ok((run, running))
+}
+
+fn end(cluster: &Cluster, run: &Run, running: Running) -> anyhow::Result<()> {
+    running.end(Signal::SIGTERM)?;
+    run.clean_up()?;
+    cluster.delete_topics(&[&format!("{}-changelog", run.group)])
+}
+
+fn cpu(running: &Running) -> anyhow::Result<Duration> {
+    let threads = running.threads()?;
+    Ok(threads.client + threads.own)
+}
+
+/// A record in each of `keys` keys.
+fn fill(cluster: &Cluster, topic: &str, keys: u64, what: u8) -> anyhow::Result<()> {
+    let producer = load::producer(cluster)?;
+    let value = String::from_utf8(vec![what; RECORD_SIZE])?;
+    for number in 0..keys {
+        let key = format!("k{number}");
+        load::send(&producer, BaseRecord::to(topic).key(&key).payload(&value[key.len()..]))?;
+        if number % 1000 == 0 {
+            producer.poll(Duration::ZERO);
+        }
+    }
+    Ok(producer.flush(Duration::from_secs(60))?)
+}
+
+/// A record in each partition that says that it is time.
+fn tick(cluster: &Cluster, topic: &str) -> anyhow::Result<()> {
+    let producer = load::producer(cluster)?;
+    for partition in 0..PARTITIONS {
+        let record = BaseRecord::to(topic).key("tick").payload("tick").partition(partition);
+        load::send(&producer, record.timestamp(DUE))?;
+    }
+    Ok(producer.flush(Duration::from_secs(60))?)
+}
+
+/// Waits until there are as many outputs, and no more come: the offsets count markers as well.
+fn wait_for_outputs(cluster: &Cluster, run: &Run, running: &mut Running, outputs: u64) -> anyhow::Result<()> {
+    let consumer = cluster.consumer("flechtwerk-benches")?;
+    let until = Instant::now() + LIMIT;
+    let mut last = (0, Instant::now());
+    loop {
+        let mut records = 0;
+        for partition in 0..PARTITIONS {
+            records += consumer.fetch_watermarks(&run.output, partition, LIMIT)?.1 as u64;
+        }
+        if records != last.0 {
+            last = (records, Instant::now());
+        }
+        if records >= outputs && last.1.elapsed() > Duration::from_millis(500) {
+            return Ok(());
+        }
+        running.alive()?;
+        if Instant::now() > until {
+            bail!("only {records} of {outputs} outputs were committed");
+        }
+        std::thread::sleep(EVERY);
+    }
+}

@@ -1,0 +1,3 @@
+//! `sessions --help` says what it can do.
+
+flechtwerk::main!(sessions::SESSIONS);

@@ -1,0 +1,121 @@
+async fn count(
+    word: Record<Words>,
+    timers: &mut Timers,
+    names: &Table<Names>,
+) -> Result {
+    Ok(())
+}
+#[doc(hidden)]
+#[allow(non_camel_case_types, missing_docs, unreachable_pub, dead_code)]
+struct count {}
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    deprecated,
+    non_camel_case_types,
+    refining_impl_trait
+)]
+const _: () = {
+    struct __Stage;
+    impl ::flechtwerk::glue::Listable for count {
+        const LISTED: ::flechtwerk::glue::Listed = ::flechtwerk::glue::listed::<
+            __Stage,
+        >();
+    }
+    const _: () = {
+        type __T0 = Words;
+        type __Input = <Record<
+            Words,
+        > as ::flechtwerk::glue::CheckedBy<
+            { ::flechtwerk::glue::input_type::<Record<Words>>() },
+        >>::It;
+        type count = <(
+            __Input,
+            (__T0, ()),
+            (Timers, ()),
+            (Table<Names>, ()),
+            Result,
+        ) as ::flechtwerk::glue::CheckedBy<
+            {
+                let inputs: [::flechtwerk::glue::InputCheck; 1usize] = [
+                    ::flechtwerk::glue::input::<
+                        <__Input as ::flechtwerk::glue::Same>::T,
+                        <__T0 as ::flechtwerk::glue::With<__Input>>::It,
+                        ::flechtwerk::glue::AnyKey,
+                    >(),
+                ];
+                let slots: [&[::flechtwerk::glue::Part]; 1usize] = [
+                    ::flechtwerk::glue::slot::<
+                        Timers,
+                    >(
+                        &[
+                            <<Timers as ::flechtwerk::glue::SlotParam>::Role as ::flechtwerk::glue::FitsByMut>::PROOF,
+                        ],
+                    ),
+                ];
+                let shared: [&[::flechtwerk::glue::Share]; 1usize] = [
+                    <<Table<
+                        Names,
+                    > as ::flechtwerk::glue::SharedParam>::Role as ::flechtwerk::glue::FitsByRef<
+                        Table<Names>,
+                    >>::SHARES,
+                ];
+                ::flechtwerk::glue::timers_taken("later::close", &slots);
+                ::flechtwerk::glue::inputs_complete("Record<Words>", &inputs);
+                ::flechtwerk::glue::key_not_null(inputs[0usize].info);
+                ::flechtwerk::glue::state_said(slots[0usize]);
+                ::flechtwerk::glue::parameter(&slots, 0usize);
+                ::flechtwerk::glue::not_an_input(&inputs, shared[0usize]);
+                <Result as ::flechtwerk::glue::Outcome>::PROOF
+            },
+        >>::It;
+        impl ::flechtwerk::glue::Stage for __Stage {
+            const INFO: &'static ::flechtwerk::glue::StageInfo = &::flechtwerk::glue::StageInfo {
+                name: "count",
+                id: concat!(module_path!(), "::", "count"),
+                application_id: ::core::option::Option::None,
+                inputs: &[
+                    <<Self::Topics as ::flechtwerk::glue::Pair>::First as ::flechtwerk::glue::Topic>::INFO,
+                ],
+                parts: ::flechtwerk::glue::AllParts::<Self::Slots, 6usize>::LIST,
+                shared: ::flechtwerk::glue::AllShares::<Self::Shared, 6usize>::LIST,
+                start: ::flechtwerk::glue::Start::Earliest,
+                order: ::flechtwerk::glue::Order::Inputs,
+                custom_key: false,
+                extractor: ::core::option::Option::None,
+                policy: ::flechtwerk::glue::Policy::CRASH,
+                stub: false,
+            };
+            type Input = <count as ::flechtwerk::glue::Checked>::Input;
+            type Topics = <count as ::flechtwerk::glue::Checked>::Topics;
+            type Slots = <count as ::flechtwerk::glue::Checked>::Slots;
+            type Shared = <count as ::flechtwerk::glue::Checked>::Shared;
+            fn call(
+                input: Self::Input,
+                slots: &mut Self::Slots,
+                shared: &Self::Shared,
+            ) -> impl ::flechtwerk::glue::Future<
+                Output = <count as ::flechtwerk::glue::Checked>::Returns,
+            > + ::flechtwerk::glue::Send {
+                count(input, &mut slots.0, &shared.0)
+            }
+            fn on_timer(
+                fired: ::flechtwerk::glue::FiredTimer,
+                slots: &mut Self::Slots,
+                shared: &Self::Shared,
+            ) -> impl ::flechtwerk::glue::Future<
+                Output = ::flechtwerk::glue::Tried<()>,
+            > + ::flechtwerk::glue::Send {
+                async move {
+                    let timer = ::flechtwerk::glue::timer::<
+                        <<Self::Topics as ::flechtwerk::glue::Pair>::First as ::flechtwerk::glue::Topic>::KeyCodec,
+                    >(fired)?;
+                    ::flechtwerk::glue::fired(
+                        later::close(timer, &mut slots.0, &shared.0).await,
+                    )
+                }
+            }
+        }
+    };
+};

@@ -1,0 +1,122 @@
+//! Finds timers that are due in the database without looking at others: beside the entry of a state key's timers (kind 1)
+//! stands one for the earliest of each clock, whose key begins with the due time. It is derived from those entries, written
+//! in one batch with them, and made anew after a restore.
+
+use rocksdb::{DB, Direction, IteratorMode, WriteBatch};
+
+use hashbrown::HashMap;
+
+use crate::format::{ChangelogRecord, Kind};
+use crate::timers::{Clock, ListError, Summary, summary};
+
+/// The first byte of the index's keys, no kind of a changelog key. Behind it: the clock's byte, the due time in eight bytes,
+/// the highest first, and the state key.
+pub(super) const PREFIX: u8 = 0xfe;
+/// Under this key of the store's own is the number of pending timers.
+const COUNT: &[u8] = b"\xfftimers";
+/// Entries of the index that are written at once when it is made anew.
+const CHUNK: usize = 20_000;
+
+/// The index can't be read or written, or what lies under it can't.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(transparent)]
+    Database(#[from] rocksdb::Error),
+    #[error("stored timers can't be read: {0}")]
+    Timers(#[from] ListError),
+}
+
+fn key(clock: Clock, due: i64, state_key: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(10 + state_key.len());
+    key.extend([PREFIX, clock.byte()]);
+    key.extend(due.to_be_bytes());
+    key.extend(state_key);
+    key
+}
+
+/// How many timers are pending, as it was written last.
+pub(super) fn count(db: &DB) -> Result<u64, rocksdb::Error> {
+    let count = db.get_pinned(COUNT)?;
+    Ok(count.and_then(|count| count[..].try_into().ok()).map_or(0, u64::from_be_bytes))
+}
+
+/// Adds to `batch` what `changes` do to the index; says how many timers there are then, of `count` now.
+pub(super) fn follow(
+    db: &DB,
+    changes: &[ChangelogRecord],
+    mut count: u64,
+    batch: &mut WriteBatch,
+) -> Result<u64, Error> {
+    let timers: Vec<_> = changes.iter().filter(|change| change.is_of(Kind::Timer)).collect();
+    if timers.is_empty() {
+        return Ok(count);
+    }
+    let mut before: HashMap<&[u8], Summary> = HashMap::with_capacity(timers.len());
+    let stored = db.multi_get(timers.iter().map(|change| &change.key));
+    for (change, stored) in timers.iter().zip(stored) {
+        let stored = stored?.map(|stored| summary(&stored)).transpose()?;
+        before.insert(&change.key, stored.unwrap_or_default());
+    }
+    for change in timers {
+        let now = change.value.as_ref().map(|value| summary(value)).transpose()?.unwrap_or_default();
+        let before = before.insert(&change.key, now).unwrap_or_default();
+        for clock in Clock::ALL {
+            let (old, new) = (before.earliest_of(clock), now.earliest_of(clock));
+            if old != new {
+                old.iter().for_each(|due| batch.delete(key(clock, *due, &change.key[1..])));
+                new.iter().for_each(|due| batch.put(key(clock, *due, &change.key[1..]), b""));
+            }
+        }
+        count = (count + now.count).saturating_sub(before.count);
+    }
+    batch.put(COUNT, count.to_be_bytes());
+    Ok(count)
+}
+
+/// Makes the index anew from the timers that are there; says how many they are.
+pub(super) fn build(db: &DB) -> Result<u64, Error> {
+    let mut batch = WriteBatch::default();
+    let own = |kind: u8| {
+        db.iterator(IteratorMode::From(&[kind], Direction::Forward))
+            .take_while(move |entry| !matches!(entry, Ok((key, _)) if key.first() != Some(&kind)))
+    };
+    for entry in own(PREFIX) {
+        batch.delete(entry?.0);
+    }
+    let mut count = 0;
+    for entry in own(Kind::Timer.byte()) {
+        let (of, value) = entry?;
+        let summary = summary(&value)?;
+        count += summary.count;
+        summary.due().for_each(|(clock, due)| batch.put(key(clock, due, &of[1..]), b""));
+        if batch.len() >= CHUNK {
+            db.write(std::mem::take(&mut batch))?;
+        }
+    }
+    if count > 0 || self::count(db)? > 0 {
+        batch.put(COUNT, u64::to_be_bytes(count));
+    }
+    db.write(batch)?;
+    Ok(count)
+}
+
+/// See [`Store::due`](crate::port::Store::due).
+pub(super) fn visit(
+    db: &DB,
+    clock: Clock,
+    from: i64,
+    visit: &mut dyn FnMut(i64, &[u8]) -> bool,
+) -> Result<(), rocksdb::Error> {
+    let first = key(clock, from.max(0), b"");
+    for entry in db.iterator(IteratorMode::From(&first, Direction::Forward)) {
+        let (found, _) = entry?;
+        if found[..2] != first[..2] {
+            break;
+        }
+        let Some((due, state_key)) = found[2..].split_first_chunk() else { break };
+        if !visit(i64::from_be_bytes(*due), state_key) {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! A function for timers that does not say whether it succeeded.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words], state = u64, on_timer = close)]
+pub async fn count(word: Record<Words>, state: &mut State<u64>, timers: &mut Timers) -> flechtwerk::Result {
+    let _ = (word, state, timers);
+    Ok(())
+}
+
+async fn close(timer: Timer<Utf8>, state: &mut State<u64>, timers: &mut Timers) {
+    let _ = (timer, state, timers);
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}

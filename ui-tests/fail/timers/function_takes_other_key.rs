@@ -1,0 +1,21 @@
+//! A timer whose key is read as something else than the keys of the input.
+
+use flechtwerk::prelude::*;
+
+#[topic("words", key = Utf8, value = Utf8)]
+pub struct Words;
+
+#[transformer(inputs = [Words], state = u64, on_timer = close)]
+pub async fn count(word: Record<Words>, state: &mut State<u64>, timers: &mut Timers) -> flechtwerk::Result {
+    let _ = (word, state, timers);
+    Ok(())
+}
+
+async fn close(timer: Timer<BigEndian<u64>>, state: &mut State<u64>, timers: &mut Timers) -> flechtwerk::Result {
+    let _ = (timer, state, timers);
+    Ok(())
+}
+
+flechtwerk::pipeline!(pub DEMO = "demo": [count]);
+
+fn main() {}
