@@ -9,7 +9,7 @@
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
     --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
-    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
+    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry")
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
   QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
     --features "flechtwerk/kafka flechtwerk/broker-tests")
@@ -17,7 +17,7 @@
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
-      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.

@@ -39,6 +39,7 @@ pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgra
 pub use whole::{Broken, Refused};
 
 pub use crate::codec::Codec;
+pub use crate::codec::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
 pub use crate::invalid::{Answer, Invalid};

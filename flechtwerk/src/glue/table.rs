@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use super::runner::caught;
 use super::whole::{Broken, Refused};
 use super::{Cause, FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
-use crate::codec::{self, Codec};
+use crate::codec;
 use crate::error::BoxError;
 use crate::table::{Rows, TableTopic};
 use crate::topic::{Key, Topic, Value};
@@ -102,13 +102,12 @@ fn decode<T: TableTopic>(record: &RawRecord) -> Result<(Key<T>, Option<Value<T>>
     let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
     let key = record.key.as_ref().map(own);
     let key = caught(|| {
-        codec::decode::<T::KeyCodec>(key.as_ref())
-            .map_err(|error| (FailureKind::Decode(RecordPart::Key), error))
+        codec::decode_key::<T>(key.as_ref()).map_err(|error| codec::trouble(RecordPart::Key, error))
     })?;
     let value = match &record.value {
         Some(value) if !deletes::<T>(record) => Some(caught(|| {
-            T::ValueCodec::decode(&own(value))
-                .map_err(|error| (FailureKind::Decode(RecordPart::Value), error))
+            codec::decode_value::<T>(Some(&own(value)))
+                .map_err(|error| codec::trouble(RecordPart::Value, error))
         })?),
         _ => None,
     };

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::context::Cancel;
 use super::error::Failure;
 use super::messages;
+use super::schemas::Asking;
 use super::stage::{Notice, Notices};
 use super::supervisor::{Plan, StagePlan};
 use super::whole::{Open, Whole};
@@ -116,8 +117,9 @@ fn load_one(
         .reader(id, ReaderKind::Tables)
         .map_err(|error| Failure::broker(name, "make a reader", &error))?;
     let limit = plan.limits.broker_timeout;
-    let configs =
-        Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, limit, cancel, notices)?;
+    let who = format!("the configs of stage {name}");
+    let asking = Asking { schemas: plan.schemas.as_ref(), who: &who, limit, cancel };
+    let configs = Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, &asking, notices)?;
     Ok(configs.map(|configs| Loaded { reader, configs }))
 }
 
@@ -129,8 +131,7 @@ impl Configs {
         names: &StageNames,
         tokens: i32,
         reader: &dyn Reader,
-        limit: Duration,
-        cancel: &Cancel,
+        asking: &Asking<'_>,
         notices: Notices,
     ) -> Result<Option<Arc<Configs>>, Failure> {
         let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
@@ -139,7 +140,7 @@ impl Configs {
             configs.settle()?;
             return Ok(Some(configs));
         }
-        let Some(whole) = configs.read(reader, limit, cancel)? else { return Ok(None) };
+        let Some(whole) = configs.read(reader, asking)? else { return Ok(None) };
         let name = format!("{} configs", names.stage);
         let weak = Arc::downgrade(&configs);
         let started = std::thread::Builder::new().name(name).spawn(move || {
@@ -156,12 +157,11 @@ impl Configs {
         }
     }
 
-    fn read(&self, reader: &dyn Reader, limit: Duration, cancel: &Cancel) -> Result<Option<Whole>, Failure> {
-        let topics = &self.names.inputs;
-        let who = format!("the configs of stage {}", self.names.stage);
-        let open = Open { who, reader, topics, partitions: self.tokens, broker_timeout: limit };
+    fn read(&self, reader: &dyn Reader, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
+        let (topics, types) = (&*self.names.inputs, self.stage.info().inputs);
+        let open = Open { reader, topics, types, partitions: self.tokens };
         tracing::info!(stage = self.names.stage, ?topics, "reading configs");
-        let Some(mut whole) = Whole::open(open, cancel)? else { return Ok(None) };
+        let Some(mut whole) = Whole::open(open, asking)? else { return Ok(None) };
         if !whole.read(|record| self.take(record), |_| {})? {
             return Ok(None);
         }

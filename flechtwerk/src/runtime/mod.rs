@@ -16,6 +16,7 @@ mod reading;
 mod restore;
 mod rounds;
 mod schedule;
+mod schemas;
 mod stage;
 mod supervisor;
 mod tables;

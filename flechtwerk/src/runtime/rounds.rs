@@ -25,6 +25,8 @@ pub(super) enum Finished {
         grouped: Grouped,
         outputs: Outputs,
     },
+    /// The schemas that its records name are known now, and it may begin.
+    Asked,
     Failed(Failure),
 }
 

@@ -18,7 +18,7 @@ use super::watchdog::Watchdog;
 use crate::glue::AnyStage;
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
-use crate::port::{Clients, ReaderKind, StoreFactory};
+use crate::port::{Clients, ReaderKind, Schemas, StoreFactory};
 use crate::resource::Pool;
 use crate::settings::duration_text;
 
@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) clients: Arc<dyn Clients>,
     pub(crate) stores: Arc<dyn StoreFactory>,
+    /// Where schemas come from that records name; `None` without a registry.
+    pub(crate) schemas: Option<Arc<dyn Schemas>>,
     pub(crate) health: Health,
     pub(crate) restores: Restores,
 }
@@ -205,6 +207,7 @@ fn start_stages(
             changelogs,
             producers: plan.clients.producers(),
             stores: plan.stores.clone(),
+            schemas: plan.schemas.clone(),
             watchdog: Watchdog::default(),
             progress: plan.restores.clone(),
             positions: lag::Positions::default(),

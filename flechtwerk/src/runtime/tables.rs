@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::context::Cancel;
 use super::error::{Failure, chain};
 use super::messages::outcome;
+use super::schemas::Asking;
 use super::stage::Notice;
 use super::supervisor::Plan;
 use super::whole::{Open, Turn, Whole};
@@ -96,15 +97,17 @@ impl Tables {
             .map(|stage| stage.stage.info().name)
             .collect();
         let filling = Filling { topic: table.topic.clone(), taken_by, table: filled, cell };
-        let (partitions, broker_timeout) = (table.partitions, plan.limits.broker_timeout);
+        let (types, partitions) = ([table.info.topic], table.partitions);
+        let (schemas, limit) = (plan.schemas.clone(), plan.limits.broker_timeout);
         let (restores, unread, sender) = (plan.restores.clone(), self.unread.clone(), sender.clone());
         let cancel = self.cancel.clone();
         let spawned = std::thread::Builder::new().name("table".into()).spawn(move || {
             let read = || unread.fetch_sub(1, Ordering::SeqCst);
             let topics = [filling.topic.clone()];
             let who = filling.to_string();
-            let open = Open { who, reader: &*reader, topics: &topics, partitions, broker_timeout };
-            if let Err(failure) = filling.run(open, &cancel, &restores, read) {
+            let asking = Asking { schemas: schemas.as_ref(), who: &who, limit, cancel: &cancel };
+            let open = Open { reader: &*reader, topics: &topics, types: &types, partitions };
+            if let Err(failure) = filling.run(open, &asking, &restores, read) {
                 // The supervisor outlives its tables.
                 let _ = sender.send(Notice::Failed(failure));
             }
@@ -171,11 +174,11 @@ impl Filling {
     fn run(
         mut self,
         open: Open<'_>,
-        cancel: &Cancel,
+        asking: &Asking<'_>,
         restores: &Restores,
         read: impl FnOnce() -> usize,
     ) -> Result<(), Failure> {
-        let Some(mut whole) = Whole::open(open, cancel)? else { return Ok(()) };
+        let Some(mut whole) = Whole::open(open, asking)? else { return Ok(()) };
         tracing::info!(table = %self.topic, offsets = whole.left(), "reading");
         let progress = restores.begin_table(&self.topic, whole.left());
         // Rows are made of the last record of each key, hence only at the end of the first reading.

@@ -16,6 +16,7 @@ use super::error::Failure;
 use super::messages;
 use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running, Taken};
+use super::schemas;
 use super::stage::Notices;
 use super::timing::Timing;
 use super::worker::{Report, Work, Worker};
@@ -92,6 +93,8 @@ struct Task {
     store: Option<Arc<dyn Store>>,
     reading: Option<Reading>,
     running: Option<Running>,
+    /// What runs is no round, but asks for what one needs; its records are held.
+    asking: bool,
     held: Held,
     /// Most records that the next round takes; shrinks where rounds grow too large.
     round_limit: usize,
@@ -136,6 +139,7 @@ impl Task {
             store: None,
             reading: None,
             running: None,
+            asking: false,
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
@@ -190,6 +194,10 @@ impl Task {
             self.end_until = Some(Instant::now() + limit);
         }
         self.stopping |= control == Control::Stop;
+        if self.stopping && self.asking {
+            // What it asks for is of no use any more, and may not be had for long.
+            self.stop_round();
+        }
         self.step(control.event());
     }
 
@@ -272,6 +280,7 @@ impl Task {
     }
 
     fn stop_round(&mut self) {
+        self.asking = false;
         if self.running.take().is_some() {
             self.context.watchdog.stop(self.partition);
         }
@@ -344,19 +353,20 @@ impl Task {
             return Ok(self.held.take(room));
         }
         let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
+        let spare = std::mem::take(&mut self.spare_records);
         match &mut self.reading {
-            Some(reading) => reading.take(
-                &self.context,
-                self.partition,
-                room,
-                room_bytes,
-                std::mem::take(&mut self.spare_records),
-            ),
+            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes, spare),
             None => Ok(Vec::new()),
         }
     }
 
     fn start(&mut self, taken: Taken) {
+        if let Some(asking) = schemas::first(&self.context, &taken.records) {
+            self.held.put(taken.records);
+            self.running = Some(asking);
+            self.asking = true;
+            return;
+        }
         let times = self.timing.as_ref().map_or(Times::default(), |timing| timing.of(&taken.records));
         let input_bytes: usize = taken.records.iter().map(RawRecord::size).sum();
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
@@ -381,8 +391,10 @@ impl Task {
 
     fn finished(&mut self, finished: Finished) {
         self.running = None;
+        self.asking = false;
         self.context.watchdog.stop(self.partition);
         match finished {
+            Finished::Asked => {}
             Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;

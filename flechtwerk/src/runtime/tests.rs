@@ -347,6 +347,7 @@ fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Star
         shutdown_timeout: LONG,
         clients: Arc::new(world.clone()),
         stores: Arc::new(MemoryStores::default()),
+        schemas: None,
         health: Health::default(),
         restores: Restores::new(false),
     };

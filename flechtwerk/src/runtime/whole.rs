@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::context::{Cancel, repeat};
 use super::error::Failure;
 use super::restore::Parker;
-use crate::glue::RawRecord;
-use crate::port::{Queue, Reader, TopicPartition};
+use super::schemas::Asking;
+use crate::glue::{RawRecord, TopicInfo};
+use crate::port::{Queue, Reader, Schemas, TopicPartition};
 
 /// Records taken from a partition at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -23,13 +24,12 @@ const STILL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Topics to read.
 pub(super) struct Open<'a> {
-    /// Who reads, for messages.
-    pub(super) who: String,
     pub(super) reader: &'a dyn Reader,
     pub(super) topics: &'a [Arc<str>],
+    /// Their types.
+    pub(super) types: &'a [&'static TopicInfo],
     /// Partitions of each of them.
     pub(super) partitions: i32,
-    pub(super) broker_timeout: Duration,
 }
 
 struct Partition {
@@ -50,6 +50,10 @@ impl Partition {
 /// See the module.
 pub(super) struct Whole {
     who: String,
+    schemas: Option<Arc<dyn Schemas>>,
+    types: Vec<&'static TopicInfo>,
+    /// How long a question is repeated.
+    limit: Duration,
     cancel: Cancel,
     partitions: Vec<Partition>,
     parker: Parker,
@@ -67,25 +71,34 @@ pub(super) struct Turn {
 
 impl Whole {
     /// Starts reading; a record's `input` is its topic's place in the list. `None`: cancelled.
-    pub(super) fn open(open: Open<'_>, cancel: &Cancel) -> Result<Option<Whole>, Failure> {
-        let Open { who, reader, topics, partitions: count, broker_timeout } = open;
+    pub(super) fn open(open: Open<'_>, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
+        let Open { reader, topics, types, partitions: count } = open;
+        let &Asking { schemas, who, limit, cancel } = asking;
         let parker = Parker::new();
         let mut partitions = Vec::new();
         for (input, topic) in (0..).zip(topics) {
             for partition in 0..count {
                 let at = TopicPartition { topic: topic.clone(), partition };
                 let what = format!("ask for the ends of {at}");
-                let marks =
-                    repeat(&who, broker_timeout, &what, cancel, || reader.watermarks(&at, ASK_LIMIT))?;
+                let marks = repeat(who, limit, &what, cancel, || reader.watermarks(&at, ASK_LIMIT))?;
                 let Some(marks) = marks else { return Ok(None) };
-                let queue = repeat(&who, broker_timeout, &format!("read {at}"), cancel, || {
+                let queue = repeat(who, limit, &format!("read {at}"), cancel, || {
                     reader.open(&at, input, marks.low, parker.wake())
                 })?;
                 let Some(queue) = queue else { return Ok(None) };
                 partitions.push(Partition { at, queue, position: marks.low, end: marks.stable });
             }
         }
-        Ok(Some(Whole { who, cancel: cancel.clone(), partitions, parker, records: Vec::new() }))
+        Ok(Some(Whole {
+            who: who.to_owned(),
+            schemas: schemas.cloned(),
+            types: types.to_vec(),
+            limit,
+            cancel: cancel.clone(),
+            partitions,
+            parker,
+            records: Vec::new(),
+        }))
     }
 
     /// Reads what was there at the start, at the least; `turned` hears of each turn. False: cancelled.
@@ -137,15 +150,21 @@ impl Whole {
         self.partitions.iter().map(Partition::left).sum()
     }
 
-    /// Takes what every partition has.
+    /// Takes what every partition has, or less if it is cancelled.
     fn turn(&mut self, take: &mut impl FnMut(&RawRecord)) -> Result<Turn, Failure> {
         let (mut records, mut bytes) = (0, 0);
+        let (schemas, who) = (self.schemas.as_ref(), &*self.who);
+        let asking = Asking { schemas, who, limit: self.limit, cancel: &self.cancel };
         for partition in &mut self.partitions {
             self.records.clear();
             let taken = partition
                 .queue
                 .take(CHUNK_RECORDS, CHUNK_BYTES, &mut self.records)
                 .map_err(|error| Failure::broker_of(&self.who, &format!("read {}", partition.at), &error))?;
+            // Nothing of it counts, so that nobody takes the reading for whole.
+            if !asking.ask(&self.types, &self.records)? {
+                break;
+            }
             for record in &self.records {
                 partition.position = partition.position.max(record.offset + 1);
                 take(record);
