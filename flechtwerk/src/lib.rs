@@ -50,6 +50,7 @@
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 //! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 
+#[cfg(feature = "runtime")]
 #[macro_use]
 mod flaws;
 
