@@ -51,6 +51,7 @@
 //! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 //! - `schema-registry`: the codec [`Confluent`](codec::Confluent), for `avro` and `protobuf` with schemas in a registry.
 
+#[cfg(feature = "runtime")]
 #[macro_use]
 mod flaws;
 

@@ -8,9 +8,10 @@
   # What says something without Kafka and RocksDB, and compiles no C.
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
-    --package flechtwerk-dev-broker --package flechtwerk-conformance
-    --package flechtwerk-checkers --package flechtwerk-simulation
+    --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
     --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry")
+  # Simulated clusters: no C either, but the library with a feature that the others are to be checked without.
+  SIMULATION=(--no-default-features --package flechtwerk-simulation)
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
   QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
     --features "flechtwerk/kafka flechtwerk/broker-tests")

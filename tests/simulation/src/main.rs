@@ -120,6 +120,10 @@ fn run(from: u64, seeds: u64, threads: Option<usize>) -> ExitCode {
         took.as_secs_f64(),
         rate / threads as f64,
     );
+    // What a core does when it has nothing else to do.
+    if let Some(seconds) = cpu_seconds().filter(|seconds| *seconds > 0.0) {
+        println!("{:.0} histories for each second of a core's time", played as f64 / seconds);
+    }
     println!(
         "{} transactions committed, {} h of simulated time, {ends} kills and pauses, {} of them with a transaction open",
         count(&totals.commits),
@@ -131,6 +135,16 @@ fn run(from: u64, seeds: u64, threads: Option<usize>) -> ExitCode {
         report(&shrink(plan, &[]), &[]);
     }
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// User and system time of this process, where the system tells it by a file.
+fn cpu_seconds() -> Option<f64> {
+    const TICKS: f64 = 100.0;
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // Behind the name, which may have spaces: the 12th and 13th field.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) / TICKS)
 }
 
 /// Says what a history breaks, and how to see it again.

@@ -9,7 +9,7 @@ use crate::plan::{MS, Micros};
 /// `session_timeout`
 pub(crate) const SESSION: Micros = 900 * MS;
 /// `heartbeat_interval`
-pub(crate) const HEARTBEAT: Micros = 100 * MS;
+pub(crate) const HEARTBEAT: Micros = 150 * MS;
 /// `max.poll.interval.ms`, which is the group's rebalance time-out.
 pub(crate) const REBALANCE: Micros = 2_000 * MS;
 /// `transaction_timeout`
