@@ -136,11 +136,12 @@ fn run_to_end(world: &World, items: usize) -> usize {
         max_batch_bytes: 1 << 20,
         max_batch_time: Duration::from_secs(60),
         commit_interval: Duration::from_millis(1),
-        broker_timeout: Duration::from_millis(20),
+        broker_timeout: Duration::from_secs(10),
         revoke_timeout: Duration::from_millis(100),
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: Duration::from_secs(60),
         max_concurrent_polls: 1,
+        idle_commit: Duration::from_secs(60),
     };
     let cancel = Cancel::default();
     let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };
