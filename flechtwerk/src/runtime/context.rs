@@ -32,6 +32,8 @@ pub(crate) struct Limits {
     pub(crate) heartbeat_interval: Duration,
     pub(crate) transaction_timeout: Duration,
     pub(crate) max_concurrent_polls: usize,
+    /// Positions that moved without any record are committed after this long (S3.3); no setting.
+    pub(crate) idle_commit: Duration,
 }
 
 /// The changelog of a stage with state.

@@ -142,6 +142,7 @@ fn run_to_end(world: &World, items: usize) -> usize {
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: Duration::from_secs(60),
         max_concurrent_polls: 1,
+        idle_commit: Duration::from_secs(60),
     };
     let cancel = Cancel::default();
     let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };
