@@ -27,6 +27,7 @@ use crate::port::Store;
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
 
 mod firing;
+mod taking;
 mod waking;
 
 /// Looks at the queues now and then even if nothing woke the task.
@@ -325,38 +326,6 @@ impl Task {
             }
         }
         self.drain_if_stopping();
-    }
-
-    fn is_full(&self) -> bool {
-        self.building.size() >= self.context.limits.max_poll_records
-            || self.bytes() >= self.context.limits.max_batch_bytes
-    }
-
-    /// Inputs, buffered outputs and changed state together.
-    fn bytes(&self) -> usize {
-        self.building.input_bytes + self.building.outputs.bytes.len() + self.overlay.building_bytes()
-    }
-
-    fn may_take(&self) -> bool {
-        self.running.is_none() && self.reading.is_some() && self.machine.may_compute() && !self.is_full()
-    }
-
-    /// Records, or keys with timers, that the next round may have.
-    fn room(&self) -> usize {
-        self.context.limits.max_poll_records.saturating_sub(self.building.size()).min(self.round_limit)
-    }
-
-    fn take(&mut self) -> Result<Vec<RawRecord>, Failure> {
-        let room = self.room();
-        if !self.held.is_empty() {
-            return Ok(self.held.take(room));
-        }
-        let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
-        let spare = std::mem::take(&mut self.spare_records);
-        match &mut self.reading {
-            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes, spare),
-            None => Ok(Vec::new()),
-        }
     }
 
     fn start(&mut self, taken: Taken) {
