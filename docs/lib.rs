@@ -18,6 +18,7 @@ pages! {
     introduction = "src/introduction.md",
     first_pipeline = "src/first-pipeline.md",
     topics_and_codecs = "src/topics-and-codecs.md",
+    schema_registries = "src/schema-registries.md",
     state = "src/state.md",
     timers = "src/timers.md",
     extractors = "src/extractors.md",

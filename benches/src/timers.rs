@@ -84,7 +84,7 @@ fn fill(cluster: &Cluster, topic: &str, keys: u64, what: u8) -> anyhow::Result<(
     let value = String::from_utf8(vec![what; RECORD_SIZE])?;
     for number in 0..keys {
         let key = format!("k{number}");
-        load::send(&producer, BaseRecord::to(topic).key(&key).payload(&value[key.len()..]))?;
+        load::send(&producer, BaseRecord::to(topic).key(key.as_str()).payload(&value[key.len()..]))?;
         if number % 1000 == 0 {
             producer.poll(Duration::ZERO);
         }

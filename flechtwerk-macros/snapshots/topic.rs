@@ -15,6 +15,10 @@ const _: () = {
             key_codec: "Utf8",
             value_codec: "Json<u64>",
             key_nullable: <Self::KeyCodec as ::flechtwerk::glue::Codec>::NULLABLE,
+            schemas: [
+                <Self::KeyCodec as ::flechtwerk::glue::Codec>::SCHEMA,
+                <Self::ValueCodec as ::flechtwerk::glue::Codec>::SCHEMA,
+            ],
         };
         type Row = <<Self as ::flechtwerk::glue::Topic>::ValueCodec as ::flechtwerk::glue::Codec>::Item;
         fn row(

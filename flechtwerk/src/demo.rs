@@ -11,7 +11,14 @@ use crate::glue::{
 use crate::{BoxError, Pipeline};
 
 const fn topic(name: &'static str, id: &'static str) -> TopicInfo {
-    TopicInfo { name, id, key_codec: "Utf8", value_codec: "Json<u64>", key_nullable: false }
+    TopicInfo {
+        name,
+        id,
+        key_codec: "Utf8",
+        value_codec: "Json<u64>",
+        key_nullable: false,
+        schemas: [None; 2],
+    }
 }
 
 static WORDS: TopicInfo = topic("words", "demo::Words");

@@ -53,7 +53,7 @@ use bytes::Bytes;
 
 pub use crate::glue::RecordPart;
 
-use crate::codec::Codec;
+use crate::codec;
 use crate::error::BoxError;
 use crate::glue::{RawRecord, TopicInfo};
 use crate::record::Headers;
@@ -169,10 +169,8 @@ impl<'a, T: Topic> InvalidValue<'a, T> {
     /// that what the codec leaves out is left out.
     pub fn instead(self, value: Value<T>) -> Answer {
         let mut bytes = Vec::new();
-        let value = match T::ValueCodec::is_null(&value) {
-            true => Ok(None),
-            false => T::ValueCodec::encode(&value, &mut bytes).map(|()| Some(bytes.into())),
-        };
+        let written = codec::encode_value::<T>(&value, &mut bytes);
+        let value = written.map(|written| written.then(|| bytes.into()));
         Answer::Instead(Instead {
             topic: T::INFO.id,
             partition: self.raw.partition,

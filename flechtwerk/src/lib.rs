@@ -49,6 +49,7 @@
 //! - `rocksdb` (default): keeps state on disk.
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 //! - `cbor`, `avro`, `protobuf`: the codecs of these names.
+//! - `schema-registry`: the codec [`Confluent`](codec::Confluent), for `avro` and `protobuf` with schemas in a registry.
 
 #[cfg(feature = "runtime")]
 #[macro_use]
@@ -96,6 +97,9 @@ mod offline;
 #[doc(hidden)]
 #[allow(unreachable_pub, reason = "a simulation reaches it")]
 mod port;
+#[cfg(feature = "schema-registry")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a run has a registry"))]
+mod registry;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a mend's commands need a cluster"))]
 mod report;
 #[cfg(feature = "runtime")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::codec::{self, Codec};
+use crate::codec;
 use crate::error::{BoxError, CodecError};
 use crate::glue::{Cause, FailureKind, OutputRecord, Outputs, RawRecord, Trouble};
 use crate::record::Headers;
@@ -184,15 +184,9 @@ impl<T> Out<T> {
             if partition.is_some_and(|partition| partition < 0) {
                 return Err(CodecError::Setting("the partition is negative").into());
             }
-            let mut range = |null: bool, encode: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), BoxError>| {
-                let start = bytes.len();
-                if null {
-                    return Ok(None);
-                }
-                encode(bytes).map(|()| Some(start..bytes.len()))
-            };
-            let key = range(T::KeyCodec::is_null(key), &mut |into| T::KeyCodec::encode_key(key, into))?;
-            let value = range(T::ValueCodec::is_null(value), &mut |into| T::ValueCodec::encode(value, into))?;
+            let key = codec::encode_key::<T>(key, bytes)?.then_some(start..bytes.len());
+            let start = bytes.len();
+            let value = codec::encode_value::<T>(value, bytes)?.then_some(start..bytes.len());
             Ok((key, value))
         })();
         match encoded {
@@ -225,8 +219,8 @@ pub(crate) fn decode_output<T: Topic>(
         range.as_ref().map(|range| Bytes::copy_from_slice(outputs.slice(range)))
     };
     Ok(OutRecord {
-        key: codec::decode::<T::KeyCodec>(part(&record.key).as_ref())?,
-        value: codec::decode::<T::ValueCodec>(part(&record.value).as_ref())?,
+        key: codec::decode_key::<T>(part(&record.key).as_ref())?,
+        value: codec::decode_value::<T>(part(&record.value).as_ref())?,
         headers: record.headers.clone(),
         timestamp: (record.timestamp >= 0).then_some(record.timestamp),
         partition: record.partition,

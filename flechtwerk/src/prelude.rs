@@ -1,6 +1,6 @@
 //! All that a pipeline needs: `use flechtwerk::prelude::*;`. It does not bring `Result`, which keeps its usual meaning.
 
-pub use crate::codec::{Avro, BigEndian, Bytes, Cbor, Codec, Json, Nullable, Protobuf, Utf8};
+pub use crate::codec::{Avro, BigEndian, Bytes, Cbor, Codec, Confluent, Json, Nullable, Protobuf, Utf8};
 pub use crate::next::Next;
 pub use crate::out::{Out, OutRecord};
 pub use crate::param::Slot;

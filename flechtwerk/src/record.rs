@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::codec;
-use crate::glue::{FailureKind, RawRecord, RecordPart, Trouble};
+use crate::glue::{RawRecord, RecordPart, Trouble};
 use crate::topic::{Key, Topic, Value};
 
 /// One header of a record.
@@ -135,10 +135,10 @@ impl<T: Topic> Record<T> {
 
     pub(crate) fn decode(raw: &RawRecord) -> Result<Self, Trouble> {
         Ok(Record {
-            key: codec::decode::<T::KeyCodec>(raw.key.as_ref())
-                .map_err(|error| (FailureKind::Decode(RecordPart::Key), error))?,
-            value: codec::decode::<T::ValueCodec>(raw.value.as_ref())
-                .map_err(|error| (FailureKind::Decode(RecordPart::Value), error))?,
+            key: codec::decode_key::<T>(raw.key.as_ref())
+                .map_err(|error| codec::trouble(RecordPart::Key, error))?,
+            value: codec::decode_value::<T>(raw.value.as_ref())
+                .map_err(|error| codec::trouble(RecordPart::Value, error))?,
             headers: raw.headers.clone(),
             timestamp: (raw.timestamp >= 0).then_some(raw.timestamp),
             partition: raw.partition,

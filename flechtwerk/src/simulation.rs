@@ -101,6 +101,7 @@ pub fn run(
         shutdown_timeout: times.shutdown_timeout,
         clients: process.clients,
         stores: process.stores,
+        schemas: None,
         health: Health::default(),
         restores: Restores::default(),
     };

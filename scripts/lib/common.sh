@@ -9,7 +9,7 @@
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
     --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
-    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
+    --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry")
   # Simulated clusters: no C either, but the library with a feature that the others are to be checked without.
   SIMULATION=(--no-default-features --package flechtwerk-simulation)
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
@@ -20,7 +20,7 @@
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
     --exclude flechtwerk-simulation
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
-      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf")
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.

@@ -14,7 +14,10 @@ pub mod observer;
 pub mod pipeline;
 pub mod probe;
 pub mod readme;
+pub mod schema_registry;
 pub mod source;
+#[cfg(feature = "codecs")]
+pub mod stages_codecs;
 pub mod stages_extract;
 pub mod stages_invalid;
 pub mod stages_operations;

@@ -63,7 +63,7 @@ pub async fn remind(
     timers: &mut Timers,
     out: &mut Out<Counts>,
 ) -> flechtwerk::Result {
-    match word.value.as_bytes().first() {
+    match word.value.first() {
         Some(&bench::SET) => timers.set("due", bench::DUE),
         Some(&bench::COUNT) => {
             let count = state.get_or_insert_default();

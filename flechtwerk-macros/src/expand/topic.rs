@@ -92,6 +92,10 @@ pub(crate) fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
                     key_codec: #key_text,
                     value_codec: #value_text,
                     key_nullable: <Self::KeyCodec as #krate::glue::Codec>::NULLABLE,
+                    schemas: [
+                        <Self::KeyCodec as #krate::glue::Codec>::SCHEMA,
+                        <Self::ValueCodec as #krate::glue::Codec>::SCHEMA,
+                    ],
                 };
                 #row
             }

@@ -38,6 +38,11 @@ const REPEATED: &[&str] = &[
     "tls_cert",
     "tls_key",
     "tls_key_password_file",
+    "schema_registry",
+    "schema_registry_username",
+    "schema_registry_password_file",
+    "schema_registry_token_file",
+    "schema_registry_ca",
     "kafka",
 ];
 
@@ -216,6 +221,26 @@ pub(super) struct ClusterArgs {
     #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls_key_password_file: Option<String>,
+    /// Schema registry to ask, http://HOST:PORT; several with commas between
+    #[arg(long, value_name = "URL", help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema_registry: Option<String>,
+    /// User to show to the schema registry
+    #[arg(long, value_name = "NAME", help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema_registry_username: Option<String>,
+    /// File that holds that user's password
+    #[arg(long, value_name = "FILE", help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema_registry_password_file: Option<String>,
+    /// File that holds a token to show to the schema registry, instead of a user
+    #[arg(long, value_name = "FILE", help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema_registry_token_file: Option<String>,
+    /// Certificates of the authorities to trust for the schema registry, PEM [default: the system's]
+    #[arg(long, value_name = "FILE", help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema_registry_ca: Option<String>,
     /// How long to wait for the cluster's first answer [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = "Cluster")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,6 +268,11 @@ pub(super) struct RunArgs {
           hide_possible_values = true, help_heading = "Running")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) create_outputs: Option<String>,
+    /// Registers the schemas of outputs that the schema registry does not have
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL",
+          hide_possible_values = true, help_heading = "Schema registry")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) register_schemas: Option<String>,
     /// Name of this instance, the same after a restart: it then has its partitions back at once
     #[arg(long, value_name = "ID", help_heading = "Running")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ pub(super) fn start(
 ) -> Result<Running, Problem> {
     use flechtwerk_dev_broker::{DevBroker, NewTopic};
 
-    use crate::settings::StoreKind;
+    use crate::settings::{SchemaRegistry, StoreKind};
 
     let topics = stages.iter().flat_map(|Chosen { names, .. }| names.inputs.iter().chain(&names.outputs));
     let topics: std::collections::BTreeSet<_> = topics.collect();
@@ -52,6 +52,10 @@ pub(super) fn start(
     // What a folder holds belongs to another cluster.
     if !store_given {
         settings.store = StoreKind::Memory;
+    }
+    // The ids need not outlive what is written here.
+    if settings.schema_registry == SchemaRegistry::None {
+        settings.schema_registry = SchemaRegistry::InProcess;
     }
     Ok(Running { address, _broker: broker })
 }

@@ -7,7 +7,7 @@ use crate::glue::AnyStage;
 use crate::kafka::{ClientSettings, Kafka, KafkaClients};
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
-use crate::port::{Cluster, StoreFactory};
+use crate::port::{Cluster, Schemas, StoreFactory};
 use crate::resource::Pool;
 use crate::runtime::{Changelog, Limits, Plan, RunError, StagePlan, TablePlan};
 use crate::settings::{Settings, StoreKind};
@@ -33,6 +33,8 @@ pub(crate) struct Launch {
     pub(crate) stages: Vec<LaunchStage>,
     /// The resources of the stages, made.
     pub(crate) pool: Pool,
+    /// Where schemas come from that records name; `None` without a registry.
+    pub(crate) schemas: Option<Arc<dyn Schemas>>,
     /// Told what is assigned and what runs.
     pub(crate) health: Health,
     /// Told how restores go.
@@ -135,7 +137,7 @@ fn client_settings(pipeline: &str, settings: &Settings) -> ClientSettings {
 
 /// What the runtime works by.
 fn plan(launch: Launch, clients: KafkaClients) -> (Plan, Pool) {
-    let Launch { settings, stages, pool, health, restores, signals: _ } = launch;
+    let Launch { settings, stages, pool, schemas, health, restores, signals: _ } = launch;
     let stages =
         stages.into_iter().map(|LaunchStage { stage, names, partitions, table_partitions, changelog_id }| {
             // A stage with state and without its changelog would lose the state silently.
@@ -169,6 +171,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> (Plan, Pool) {
         shutdown_timeout: settings.shutdown_timeout,
         clients: Arc::new(clients),
         stores: stores(&settings),
+        schemas,
         health,
         restores,
     };

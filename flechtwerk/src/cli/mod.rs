@@ -31,7 +31,9 @@ use crate::observe::{Health, MetricsServer, Restores, logging};
 use crate::port::Cluster;
 use crate::resource::{self, Pool};
 use crate::settings::{Given, LogFormat, Settings, read};
-use crate::startup::{Asker, Chosen, Problem, Program, Ready, ReadyStage, check, choose, create};
+use crate::startup::{
+    Asker, Chosen, Problem, Program, Ready, ReadySchemas, ReadyStage, check, check_schemas, choose, create,
+};
 use crate::text_table::table;
 use crate::topology::Topology;
 
@@ -230,7 +232,7 @@ impl Session<'_> {
         let asker = Asker::new(connected.cluster(), &self.settings);
         match asked {
             Asked::Check => {
-                let ready = self.check(connected.cluster())?;
+                let (ready, schemas) = self.check(connected.cluster())?;
                 let rows = ready.stages.iter().map(|stage| {
                     let names = &stage.names;
                     let changelog = match (&names.changelog, &stage.changelog_id) {
@@ -246,7 +248,10 @@ impl Session<'_> {
                     ]
                 });
                 let found = table(&["STAGE", "GROUP", "TASKS", "CHANGELOG"], rows);
-                Ok((format!("{found}\nall checks passed\n"), Vec::new()))
+                let missing = schemas.iter().flat_map(ReadySchemas::missing);
+                let missing = missing.map(|subject| format!("schema of {subject}: registered by `run`\n"));
+                let missing: String = missing.collect();
+                Ok((format!("{found}\n{missing}all checks passed\n"), Vec::new()))
             }
             Asked::Create(args) => topics::create(args, &self.stages, &self.settings, &asker, &self.program),
             Asked::Reset(args) => Ok((reset::reset(args, &self.stages, &asker, &self.program)?, Vec::new())),
@@ -306,33 +311,36 @@ impl Session<'_> {
         }
         let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
         let cluster = connected.cluster();
-        let ready = self.check(cluster)?;
+        let (ready, schemas) = self.check(cluster)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
+        let schemas = schemas.map(ReadySchemas::put_in_force).transpose()?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
         // Last, so that nothing has to be closed because something else fails.
         let pool =
             Pool::make(&self.resources(), &self.settings.resources).map_err(|problem| vec![problem])?;
         let (settings, signals) = (self.settings.clone(), self.signals.clone());
-        Ok((Launch { settings, stages, pool, health, restores, signals }, connected))
+        Ok((Launch { settings, stages, pool, schemas, health, restores, signals }, connected))
     }
 
     fn resources(&self) -> Vec<&'static dyn AnyResource> {
         resources(self.pipeline, &self.stages)
     }
 
-    /// All checks that change nothing: the settings of resources, and the cluster.
-    fn check(&self, cluster: &dyn Cluster) -> Result<Ready, Vec<Problem>> {
+    /// All checks that change nothing: the settings of resources, the schema registry, and the cluster.
+    fn check(&self, cluster: &dyn Cluster) -> Result<(Ready, Option<ReadySchemas>), Vec<Problem>> {
         let mut problems = resource::check(&self.resources(), &self.settings.resources);
-        match check(&self.stages, &self.settings, cluster, &self.program) {
-            Ok(ready) if problems.is_empty() => {
+        let schemas = check_schemas(&self.stages, &self.settings, &self.program);
+        let ready = check(&self.stages, &self.settings, cluster, &self.program);
+        match (ready, schemas) {
+            (Ok(ready), Ok(schemas)) if problems.is_empty() => {
                 for warning in &ready.warnings {
                     tracing::warn!("{warning}");
                 }
-                Ok(ready)
+                Ok((ready, schemas))
             }
-            Ok(_) => Err(problems),
-            Err(others) => {
-                problems.extend(others);
+            (ready, schemas) => {
+                problems.extend(ready.err().into_iter().flatten());
+                problems.extend(schemas.err().into_iter().flatten());
                 Err(problems)
             }
         }

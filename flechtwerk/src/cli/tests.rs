@@ -2,6 +2,7 @@
 
 #[cfg(feature = "broker-tests")]
 mod broker;
+mod environment;
 mod extractors;
 mod flags;
 mod help;

@@ -8,6 +8,9 @@ use super::{Bytes, Codec};
 /// Most memory for a few bytes: serde's own limit for what a length claims is one mebibyte.
 const MEMORY: u64 = 3 << 20;
 
+/// How often a value is spoilt.
+pub(crate) const SPOILT: u64 = 5_000;
+
 /// Numbers that are the same in every run (xorshift).
 pub(crate) struct Random(u64);
 
@@ -69,7 +72,7 @@ pub(crate) fn survives<C: Codec>(bytes: &[u8]) -> bool {
 /// Thousands of spoilt values; among them must be some that are read and some that are refused.
 pub(crate) fn survives_spoilt<C: Codec>(good: &[u8]) {
     let (mut read, mut refused) = (0, 0);
-    for seed in 0..20_000 {
+    for seed in 0..SPOILT {
         match survives::<C>(&Random::new(seed).spoil(good)) {
             true => read += 1,
             false => refused += 1,

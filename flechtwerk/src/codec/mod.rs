@@ -4,7 +4,10 @@
 mod avro;
 #[cfg(feature = "cbor")]
 mod cbor;
+#[cfg(feature = "schema-registry")]
+pub(crate) mod confluent;
 #[cfg(all(test, any(feature = "avro", feature = "cbor", feature = "protobuf")))]
+#[allow(dead_code, reason = "each codec has use for some of it")]
 pub(crate) mod hostile;
 mod json;
 mod json_writer;
@@ -12,15 +15,23 @@ mod number;
 mod optional;
 #[cfg(feature = "protobuf")]
 mod protobuf;
+pub(crate) mod schema;
 
 use crate::error::{BoxError, CodecError};
+use crate::glue::{FailureKind, RecordPart, Trouble};
+#[cfg(all(feature = "runtime", not(all(feature = "kafka", feature = "schema-registry"))))]
+use crate::glue::{RawRecord, TopicInfo};
+use crate::topic::{Key, Topic, Value};
 
 pub use bytes::Bytes;
 pub use json::Json;
 pub(crate) use json::read as read_json;
 pub(crate) use json_writer::{Keys, write as write_json};
 pub use number::BigEndian;
-pub use optional::{Avro, Cbor, Protobuf};
+pub use optional::{Avro, Cbor, Confluent, Protobuf};
+#[cfg(all(feature = "protobuf", feature = "schema-registry"))]
+pub use protobuf::ProtobufSchema;
+use schema::{Of, SchemaInfo};
 
 /// Encodes and decodes the keys or the values of a topic.
 ///
@@ -79,6 +90,25 @@ pub trait Codec: 'static {
     /// write one value.
     fn encode_key(item: &Self::Item, into: &mut Vec<u8>) -> Result<(), BoxError> {
         Self::encode(item, into)
+    }
+
+    /// The schema that a registry holds. Only [`Confluent`] has one.
+    #[doc(hidden)]
+    const SCHEMA: Option<&'static SchemaInfo> = None;
+
+    /// Appends a key or value of a topic.
+    #[doc(hidden)]
+    fn write(item: &Self::Item, of: Of, into: &mut Vec<u8>) -> Result<(), BoxError> {
+        match of.part {
+            RecordPart::Key => Self::encode_key(item, into),
+            RecordPart::Value => Self::encode(item, into),
+        }
+    }
+
+    /// Reads a key or value of a topic.
+    #[doc(hidden)]
+    fn read(bytes: &Bytes, _: Of) -> Result<Self::Item, BoxError> {
+        Self::decode(bytes)
     }
 
     #[doc(hidden)]
@@ -149,6 +179,7 @@ impl<C: Codec> Codec for Nullable<C> {
     type Item = Option<C::Item>;
 
     const NULLABLE: bool = true;
+    const SCHEMA: Option<&'static SchemaInfo> = C::SCHEMA;
 
     fn encode(item: &Self::Item, into: &mut Vec<u8>) -> Result<(), BoxError> {
         item.as_ref().map_or_else(|| Err(CodecError::Null.into()), |item| C::encode(item, into))
@@ -162,6 +193,14 @@ impl<C: Codec> Codec for Nullable<C> {
         item.as_ref().map_or_else(|| Err(CodecError::Null.into()), |item| C::encode_key(item, into))
     }
 
+    fn write(item: &Self::Item, of: Of, into: &mut Vec<u8>) -> Result<(), BoxError> {
+        item.as_ref().map_or_else(|| Err(CodecError::Null.into()), |item| C::write(item, of, into))
+    }
+
+    fn read(bytes: &Bytes, of: Of) -> Result<Self::Item, BoxError> {
+        C::read(bytes, of).map(Some)
+    }
+
     fn is_null(item: &Self::Item) -> bool {
         item.is_none()
     }
@@ -171,12 +210,60 @@ impl<C: Codec> Codec for Nullable<C> {
     }
 }
 
-/// Decodes a key or value that may be null.
-pub(crate) fn decode<C: Codec>(bytes: Option<&Bytes>) -> Result<C::Item, BoxError> {
+fn decode<C: Codec>(bytes: Option<&Bytes>, of: Of) -> Result<C::Item, BoxError> {
     match bytes {
-        Some(bytes) => C::decode(bytes),
+        Some(bytes) => C::read(bytes, of),
         None => C::null().ok_or_else(|| CodecError::Null.into()),
     }
+}
+
+/// Decodes a topic's key, which may be null.
+pub(crate) fn decode_key<T: Topic>(bytes: Option<&Bytes>) -> Result<Key<T>, BoxError> {
+    decode::<T::KeyCodec>(bytes, Of { topic: T::INFO, part: RecordPart::Key })
+}
+
+/// Decodes a topic's value, which may be null.
+pub(crate) fn decode_value<T: Topic>(bytes: Option<&Bytes>) -> Result<Value<T>, BoxError> {
+    decode::<T::ValueCodec>(bytes, Of { topic: T::INFO, part: RecordPart::Value })
+}
+
+/// Appends a topic's key; false: it is null, and has no bytes.
+pub(crate) fn encode_key<T: Topic>(key: &Key<T>, into: &mut Vec<u8>) -> Result<bool, BoxError> {
+    encode::<T::KeyCodec>(key, Of { topic: T::INFO, part: RecordPart::Key }, into)
+}
+
+/// Appends a topic's value; false: it is null, and has no bytes.
+pub(crate) fn encode_value<T: Topic>(value: &Value<T>, into: &mut Vec<u8>) -> Result<bool, BoxError> {
+    encode::<T::ValueCodec>(value, Of { topic: T::INFO, part: RecordPart::Value }, into)
+}
+
+fn encode<C: Codec>(item: &C::Item, of: Of, into: &mut Vec<u8>) -> Result<bool, BoxError> {
+    match C::is_null(item) {
+        true => Ok(false),
+        false => C::write(item, of, into).map(|()| true),
+    }
+}
+
+/// A part that did not decode: the record is not valid. But where the schema is lacking, it is not the record's fault.
+pub(crate) fn trouble(part: RecordPart, error: BoxError) -> Trouble {
+    #[cfg(feature = "schema-registry")]
+    if error.is::<confluent::Unasked>() {
+        return (FailureKind::User, error);
+    }
+    (FailureKind::Decode(part), error)
+}
+
+/// The ids of schemas in these records that have to be asked for before the records are decoded.
+#[cfg(all(feature = "kafka", feature = "schema-registry"))]
+pub(crate) use confluent::unknown as unknown_schemas;
+
+/// Without a registry there are none.
+#[cfg(all(feature = "runtime", not(all(feature = "kafka", feature = "schema-registry"))))]
+pub(crate) fn unknown_schemas<'a>(
+    _: &[&'static TopicInfo],
+    _: impl IntoIterator<Item = &'a RawRecord>,
+) -> Vec<u32> {
+    Vec::new()
 }
 
 #[cfg(test)]

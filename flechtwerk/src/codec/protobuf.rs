@@ -42,5 +42,14 @@ fn unread<T>(text: &str) -> CodecError {
     CodecError::Malformed { format: NAME, of: std::any::type_name::<T>(), what }
 }
 
+#[cfg(feature = "schema-registry")]
+mod declared;
+#[cfg(feature = "schema-registry")]
+mod place;
+#[cfg(feature = "schema-registry")]
+mod registered;
+#[cfg(feature = "schema-registry")]
+pub use registered::ProtobufSchema;
+
 #[cfg(test)]
 mod tests;

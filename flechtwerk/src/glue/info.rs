@@ -11,6 +11,7 @@ use super::{
     Config, Env, Failure, FailureKind, Need, Outputs, Page, RawRecord, Round, RoundEnd, Share, TableInfo,
 };
 use crate::BoxError;
+use crate::codec::schema::SchemaInfo;
 
 /// A topic type, as a constant.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct TopicInfo {
     pub value_codec: &'static str,
     /// The key may be null.
     pub key_nullable: bool,
+    /// The schemas of its keys and of its values, where they are a registry's.
+    pub schemas: [Option<&'static SchemaInfo>; 2],
 }
 
 /// The state that a stage keeps.

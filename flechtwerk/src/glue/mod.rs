@@ -35,6 +35,7 @@ pub use table::*;
 pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
 
 pub use crate::codec::Codec;
+pub use crate::codec::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};
 pub use crate::error::{BoxError, Result};
 pub use crate::input::{Accepts, Input, IsRecord};
 pub use crate::invalid::{Answer, Invalid};

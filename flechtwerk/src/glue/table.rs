@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::runner::caught;
 use super::{FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
-use crate::codec::{self, Codec};
+use crate::codec;
 use crate::error::BoxError;
 use crate::table::{Rows, TableTopic};
 use crate::topic::{Key, Topic, Value};
@@ -86,15 +86,14 @@ fn decode<T: TableTopic>(record: &RawRecord) -> Result<(Key<T>, Option<Value<T>>
     let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
     let key = record.key.as_ref().map(own);
     let key = caught(|| {
-        codec::decode::<T::KeyCodec>(key.as_ref())
-            .map_err(|error| (FailureKind::Decode(RecordPart::Key), error))
+        codec::decode_key::<T>(key.as_ref()).map_err(|error| codec::trouble(RecordPart::Key, error))
     })?;
     let value = match &record.value {
         None => None,
         Some(value) if value.is_empty() && T::EMPTY_IS_DELETE => None,
         Some(value) => Some(caught(|| {
-            T::ValueCodec::decode(&own(value))
-                .map_err(|error| (FailureKind::Decode(RecordPart::Value), error))
+            codec::decode_value::<T>(Some(&own(value)))
+                .map_err(|error| codec::trouble(RecordPart::Value, error))
         })?),
     };
     Ok((key, value))

@@ -2,7 +2,9 @@
 //! them; tests put simulations in their place. Nothing here names a client library.
 
 mod broker;
+mod schemas;
 mod store;
 
 pub use broker::*;
+pub(crate) use schemas::*;
 pub use store::*;

@@ -12,13 +12,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::context::Cancel;
 use super::error::Failure;
 use super::messages;
+use super::schemas::Asking;
 use super::stage::{Notice, Notices};
 use super::supervisor::{Plan, StagePlan};
 use super::whole::Whole;
 use crate::glue::{AnyStage, Page, RawRecord};
 use crate::naming::StageNames;
 use crate::partitioner::partition_of;
-use crate::port::{Reader, ReaderKind};
+use crate::port::{Reader, ReaderKind, Schemas};
 
 /// How long the reading waits for more before it sees whether anybody is left to read for.
 const WAIT: Duration = Duration::from_millis(200);
@@ -52,6 +53,10 @@ pub(crate) struct Configs {
     stage: &'static dyn AnyStage,
     names: StageNames,
     tokens: i32,
+    schemas: Option<Arc<dyn Schemas>>,
+    /// How long a question is repeated.
+    limit: Duration,
+    cancel: Cancel,
     state: Mutex<State>,
 }
 
@@ -118,8 +123,8 @@ fn load_one(
         .reader(id, ReaderKind::Tables)
         .map_err(|error| Failure::broker(name, "make a reader", &error))?;
     let limit = plan.limits.broker_timeout;
-    let configs =
-        Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, limit, cancel, notices)?;
+    let asking = Asking { schemas: plan.schemas.as_ref(), who: name, limit, cancel };
+    let configs = Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, &asking, notices)?;
     Ok(configs.map(|configs| Loaded { reader, configs }))
 }
 
@@ -131,16 +136,23 @@ impl Configs {
         names: &StageNames,
         tokens: i32,
         reader: &dyn Reader,
-        limit: Duration,
-        cancel: &Cancel,
+        asking: &Asking<'_>,
         notices: Notices,
     ) -> Result<Option<Arc<Configs>>, Failure> {
-        let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
+        let configs = Arc::new(Configs {
+            stage,
+            names: names.clone(),
+            tokens,
+            schemas: asking.schemas.cloned(),
+            limit: asking.limit,
+            cancel: asking.cancel.clone(),
+            state: Mutex::default(),
+        });
         if names.inputs.is_empty() {
             configs.set(Page::implicit())?;
             return Ok(Some(configs));
         }
-        let Some(whole) = configs.read(reader, limit, cancel)? else { return Ok(None) };
+        let Some(whole) = configs.read(reader)? else { return Ok(None) };
         let name = format!("{} configs", names.stage);
         let weak = Arc::downgrade(&configs);
         let started = std::thread::Builder::new().name(name).spawn(move || {
@@ -157,7 +169,8 @@ impl Configs {
         }
     }
 
-    fn read(&self, reader: &dyn Reader, limit: Duration, cancel: &Cancel) -> Result<Option<Whole>, Failure> {
+    fn read(&self, reader: &dyn Reader) -> Result<Option<Whole>, Failure> {
+        let (limit, cancel) = (self.limit, &self.cancel);
         let began = Instant::now();
         let mut said = began;
         let inputs = &self.names.inputs;
@@ -194,13 +207,17 @@ impl Configs {
             whole.wait(WAIT);
         }
         tracing::info!(stage = self.names.stage, configs = last.len(), "configs are read");
-        last.into_values().try_for_each(|record| self.set(record))?;
+        for record in last.into_values() {
+            if !self.set(record)? {
+                return Ok(None);
+            }
+        }
         Ok(Some(whole))
     }
 
     fn apply(&self, record: RawRecord) -> Result<(), Failure> {
         if record.value.is_some() {
-            return self.set(record);
+            return self.set(record).map(drop);
         }
         let mut state = self.lock();
         if let Some(config) = state.all.remove(&(record.input, record.key)) {
@@ -209,11 +226,18 @@ impl Configs {
         Ok(())
     }
 
-    fn set(&self, record: RawRecord) -> Result<(), Failure> {
+    /// False: cancelled.
+    fn set(&self, record: RawRecord) -> Result<bool, Failure> {
+        let info = self.stage.info();
+        let who = format!("stage {}", info.name);
+        let asking =
+            Asking { schemas: self.schemas.as_ref(), who: &who, limit: self.limit, cancel: &self.cancel };
+        if !asking.ask(info.inputs, [&record])? {
+            return Ok(false);
+        }
         let said = self.stage.config(&record);
-        let said = said.map_err(|(kind, error)| {
-            messages::config_failure(self.stage.info(), &self.names, &record, &kind, &error)
-        })?;
+        let said = said
+            .map_err(|(kind, error)| messages::config_failure(info, &self.names, &record, &kind, &error))?;
         let id = (record.input, record.key.clone());
         let token = partition_of(&said.key, self.tokens);
         let config =
@@ -224,7 +248,7 @@ impl Configs {
             state.tell(before.token, Change::Gone(before.id.clone()));
         }
         state.tell(token, Change::Set(config));
-        Ok(())
+        Ok(true)
     }
 
     /// The configs of a token, and what happens to them from now on.

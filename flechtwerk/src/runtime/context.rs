@@ -12,7 +12,9 @@ use super::tables::Shared;
 use super::watchdog::Watchdog;
 use crate::glue::{AnyStage, StageInfo};
 use crate::naming::StageNames;
-use crate::port::{BrokerError, ErrorKind, Group, ProducerFactory, Reader, StoreFactory, TopicPartition};
+use crate::port::{
+    BrokerError, ErrorKind, Group, ProducerFactory, Reader, Schemas, StoreFactory, TopicPartition,
+};
 
 /// A call that is repeated for longer says so, each time this has passed.
 const STILL_INTERVAL: Duration = Duration::from_secs(10);
@@ -59,6 +61,8 @@ pub(crate) struct StageContext {
     pub(crate) watchdog: Watchdog,
     pub(crate) progress: crate::observe::Restores,
     pub(crate) positions: super::lag::Positions,
+    /// Where schemas come from that records name; `None` without a registry.
+    pub(crate) schemas: Option<Arc<dyn Schemas>>,
     /// Of an extractor: its configs.
     pub(crate) configs: Option<Arc<super::configs::Configs>>,
     /// Calls of an extractor that may still begin (`max_concurrent_polls`).

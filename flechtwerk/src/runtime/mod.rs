@@ -17,6 +17,7 @@ mod reading;
 mod restore;
 mod rounds;
 mod schedule;
+mod schemas;
 mod stage;
 mod supervisor;
 mod tables;

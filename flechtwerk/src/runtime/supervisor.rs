@@ -23,7 +23,7 @@ use crate::duration::duration_text;
 use crate::glue::{AnyStage, Env};
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
-use crate::port::{Clients, ReaderKind, StoreFactory};
+use crate::port::{Clients, ReaderKind, Schemas, StoreFactory};
 #[cfg(feature = "kafka")]
 use crate::resource::Pool;
 
@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) clients: Arc<dyn Clients>,
     pub(crate) stores: Arc<dyn StoreFactory>,
+    /// Where schemas come from that records name; `None` without a registry.
+    pub(crate) schemas: Option<Arc<dyn Schemas>>,
     pub(crate) health: Health,
     pub(crate) restores: Restores,
 }
@@ -242,6 +244,7 @@ fn start_stages(
             changelogs,
             producers: plan.clients.producers(),
             stores: plan.stores.clone(),
+            schemas: plan.schemas.clone(),
             watchdog: Watchdog::default(),
             progress: plan.restores.clone(),
             positions: lag::Positions::default(),

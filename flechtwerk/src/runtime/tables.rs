@@ -16,11 +16,14 @@ use super::context::{Cancel, repeat};
 use super::error::{Failure, chain};
 use super::messages::outcome;
 use super::restore::Parker;
+use super::schemas::Asking;
 use super::stage::Notice;
 use super::supervisor::Plan;
-use crate::glue::{AnyTable, Env, FailureKind, RawRecord, RecordPart, StageInfo, TableInfo, Trouble};
+use crate::glue::{
+    AnyTable, Env, FailureKind, RawRecord, RecordPart, StageInfo, TableInfo, TopicInfo, Trouble,
+};
 use crate::observe::{Restores, names};
-use crate::port::{Queue, Reader, ReaderKind, TopicPartition};
+use crate::port::{Queue, Reader, ReaderKind, Schemas, TopicPartition};
 
 /// Records and bytes taken from a partition at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -106,9 +109,11 @@ impl Tables {
             topic: table.topic.clone(),
             partitions: table.partitions,
             taken_by,
+            inputs: [table.info.topic],
             table: filled,
             cell,
             reader,
+            schemas: plan.schemas.clone(),
             broker_timeout: plan.limits.broker_timeout,
             cancel: self.cancel.clone(),
         };
@@ -174,9 +179,12 @@ struct Filling {
     partitions: i32,
     /// The stages that take it, for messages.
     taken_by: Vec<&'static str>,
+    /// The topic's type, as the one input that there is.
+    inputs: [&'static TopicInfo; 1],
     table: Box<dyn AnyTable>,
     cell: Cell,
     reader: Arc<dyn Reader>,
+    schemas: Option<Arc<dyn Schemas>>,
     broker_timeout: Duration,
     cancel: Cancel,
 }
@@ -262,6 +270,14 @@ impl Filling {
                 let what = format!("read partition {}", partition.at.partition);
                 Failure::broker_of(&self.to_string(), &what, &error)
             })?;
+            if self.schemas.is_some() {
+                let who = self.to_string();
+                let (schemas, limit) = (self.schemas.as_ref(), self.broker_timeout);
+                let asking = Asking { schemas, who: &who, limit, cancel: &self.cancel };
+                if !asking.ask(&self.inputs, records.iter())? {
+                    return Ok((count, bytes));
+                }
+            }
             for record in records.iter() {
                 partition.position = partition.position.max(record.offset + 1);
                 match self.table.take(record, self.taken_by.first().copied().unwrap_or_default()) {

@@ -17,6 +17,7 @@ use super::host;
 use super::messages;
 use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running, Taken};
+use super::schemas;
 use super::stage::Notices;
 use super::timing::Timing;
 use super::worker::{Report, Work, Worker};
@@ -93,6 +94,8 @@ struct Task {
     store: Option<Arc<dyn Store>>,
     reading: Option<Reading>,
     running: Option<Running>,
+    /// What runs is no round, but asks for what one needs; its records are held.
+    asking: bool,
     held: Held,
     /// Most records that the next round takes; shrinks where rounds grow too large.
     round_limit: usize,
@@ -137,6 +140,7 @@ impl Task {
             store: None,
             reading: None,
             running: None,
+            asking: false,
             held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
@@ -191,6 +195,10 @@ impl Task {
             self.end_until = Some(host::now() + limit);
         }
         self.stopping |= control == Control::Stop;
+        if self.stopping && self.asking {
+            // What it asks for is of no use any more, and may not be had for long.
+            self.stop_round();
+        }
         self.step(control.event());
     }
 
@@ -259,9 +267,7 @@ impl Task {
         self.reading = None;
         self.held = Held::default();
         self.timing = None;
-        if !flawed!(StateKeptAfterAbort) {
-            self.overlay.discard();
-        }
+        self.overlay.discard();
         let building = std::mem::take(&mut self.building);
         let mut discarded =
             self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
@@ -273,6 +279,7 @@ impl Task {
     }
 
     fn stop_round(&mut self) {
+        self.asking = false;
         if self.running.take().is_some() {
             self.context.watchdog.stop(self.partition);
         }
@@ -345,19 +352,20 @@ impl Task {
             return Ok(self.held.take(room));
         }
         let room_bytes = self.context.limits.max_batch_bytes - self.bytes();
+        let spare = std::mem::take(&mut self.spare_records);
         match &mut self.reading {
-            Some(reading) => reading.take(
-                &self.context,
-                self.partition,
-                room,
-                room_bytes,
-                std::mem::take(&mut self.spare_records),
-            ),
+            Some(reading) => reading.take(&self.context, self.partition, room, room_bytes, spare),
             None => Ok(Vec::new()),
         }
     }
 
     fn start(&mut self, taken: Taken) {
+        if let Some(asking) = schemas::first(&self.context, &taken.records) {
+            self.held.put(taken.records);
+            self.running = Some(asking);
+            self.asking = true;
+            return;
+        }
         let times = self.timing.as_ref().map_or(Times::default(), |timing| timing.of(&taken.records));
         let input_bytes: usize = taken.records.iter().map(RawRecord::size).sum();
         let budget = self.context.limits.max_batch_bytes.saturating_sub(self.bytes() + input_bytes);
@@ -382,8 +390,10 @@ impl Task {
 
     fn finished(&mut self, finished: Finished) {
         self.running = None;
+        self.asking = false;
         self.context.watchdog.stop(self.partition);
         match finished {
+            Finished::Asked => {}
             Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;
@@ -392,10 +402,7 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    let before = match &self.store {
-                        Some(store) if flawed!(UnchangedByStore) => rounds::stored(&**store, &key),
-                        _ => bucket.state,
-                    };
+                    let before = rounds::before(bucket.state, self.store.as_deref(), &key);
                     self.overlay.change(key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
@@ -456,13 +463,7 @@ impl Task {
 
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
-        let mut positions = reading.positions.clone();
-        if flawed!(PositionTooFar) {
-            positions[0] += 1;
-        }
-        if flawed!(PositionTooShort) && self.building.records > 0 {
-            positions[0] -= 1;
-        }
+        let positions = reading.to_commit(self.building.is_empty());
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.close_layer();

@@ -1,5 +1,7 @@
 //! A whole run against a cluster in memory that does what a test asks of it: what a real one does too seldom.
 
+mod ends;
+
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +42,8 @@ enum Commit {
     Unknown,
     /// It is not done, however often it is asked for.
     Late,
+    /// It is done when the test says so.
+    Held,
 }
 
 type Events = Arc<dyn Fn(GroupEvent) + Send + Sync>;
@@ -58,6 +62,13 @@ struct Inside {
     /// A topic that no broker knows.
     gone: Option<&'static str>,
     asked: usize,
+    fences: usize,
+    /// What is held is done.
+    released: bool,
+    /// The function has failed.
+    failed: bool,
+    /// How many commits had succeeded when the group was left.
+    left_after: Option<usize>,
 }
 
 #[derive(Clone, Default)]
@@ -132,6 +143,7 @@ impl Group for World {
     }
 
     fn leave(&self, _: bool, _: Duration) -> Result<(), BrokerError> {
+        self.with(|inside| inside.left_after = Some(inside.fine));
         Ok(())
     }
 }
@@ -207,6 +219,7 @@ impl ProducerFactory for World {
 
 impl Producer for Sender {
     fn fence(&mut self, _: Duration) -> Result<(), BrokerError> {
+        self.world.with(|inside| inside.fences += 1);
         Ok(())
     }
 
@@ -241,8 +254,11 @@ impl Producer for Sender {
             inside.tried += 1;
             if inside.script.len() > 1 { inside.script.remove(0) } else { inside.script[0] }
         });
+        if next == Commit::Held {
+            self.world.wait("the end of the commit", |inside| inside.released);
+        }
         match next {
-            Commit::Fine => self.world.with(|inside| {
+            Commit::Fine | Commit::Held => self.world.with(|inside| {
                 inside.fine += usize::from(!first);
                 for one in &self.offsets {
                     let (offset, metadata) = (Some(one.offset), one.metadata.clone());
@@ -324,21 +340,33 @@ impl Started {
 }
 
 fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Started {
-    let unmapped = BTreeMap::new();
-    let mapping = Mapping::of("", &unmapped);
-    let names = names("demo", &[stage.0], mapping).unwrap().remove(0);
-    let changelog = names.changelog.clone().map(|topic| Changelog { topic, id: "id".into(), partitions: 1 });
-    let limits = Limits {
+    start_with(world, stage, stage.0, Limits { broker_timeout, ..limits() })
+}
+
+fn limits() -> Limits {
+    Limits {
         max_poll_records: 5,
         max_batch_bytes: 1 << 20,
         max_batch_time: LONG,
         commit_interval: Duration::ZERO,
-        broker_timeout,
+        broker_timeout: LONG,
         revoke_timeout: LONG,
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: TRANSACTION_TIMEOUT,
         max_concurrent_polls: 1,
-    };
+    }
+}
+
+fn start_with(
+    world: &World,
+    stage: &'static dyn AnyStage,
+    info: &'static StageInfo,
+    limits: Limits,
+) -> Started {
+    let unmapped = BTreeMap::new();
+    let mapping = Mapping::of("", &unmapped);
+    let names = names("demo", &[info], mapping).unwrap().remove(0);
+    let changelog = names.changelog.clone().map(|topic| Changelog { topic, id: "id".into(), partitions: 1 });
     let plan = Plan {
         stages: vec![StagePlan { stage, names, changelog, partitions: 1, tables: Vec::new() }],
         instance_id: None,
@@ -347,6 +375,7 @@ fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Star
         shutdown_timeout: LONG,
         clients: Arc::new(world.clone()),
         stores: Arc::new(MemoryStores::default()),
+        schemas: None,
         health: Health::default(),
         restores: Restores::new(false),
     };

@@ -172,6 +172,30 @@ mod tests {
         }
     }
 
+    /// The page of the semantics names them; none may be dropped from here unseen.
+    #[test]
+    fn what_the_semantics_protect_is_protected() {
+        let page = include_str!("../../../docs/src/semantics.md");
+        let from = page.find("- S7.6a").expect("the sentence");
+        let sentences = &page[from..];
+        let (protected, rest) = sentences.split_once("- S7.6b").expect("the next one");
+        let own = rest.split_once("Tests:").expect("its tests").0;
+        let names = |text: &str| -> Vec<String> {
+            let text = text.split("Tests:").next().unwrap_or_default();
+            text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        };
+        let (protected, own) = (names(protected), names(own));
+        assert!(protected.len() >= 12 && own.len() >= 2, "{protected:?} {own:?}");
+        for name in protected {
+            let found = problems(&name, "1", Source::Environment);
+            assert_eq!(found[0].what, format!("`{name}` can't be set"));
+        }
+        for name in own {
+            let found = problems(&name, "1", Source::Environment);
+            assert!(found[0].what.starts_with(&format!("`{name}` has a setting of its own")), "{found:?}");
+        }
+    }
+
     #[test]
     fn every_own_name_leads_to_a_setting() {
         for (theirs, own) in OWN {

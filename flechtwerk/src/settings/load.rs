@@ -41,10 +41,10 @@ pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
     (Loaded { settings, warnings, known, store_given }, reader.problems)
 }
 
-struct Reader {
+pub(super) struct Reader {
     figment: Figment,
     layers: Vec<Layer>,
-    problems: Vec<Problem>,
+    pub(super) problems: Vec<Problem>,
     doubts: Doubts,
 }
 
@@ -87,12 +87,14 @@ impl Reader {
             log_format: self.get("log_format", default.log_format),
             log: self.find::<LogFilter>("log").map(|filter| filter.0),
             librdkafka: self.librdkafka(),
+            schema_registry: self.schema_registry(),
+            register_schemas: self.get("register_schemas", default.register_schemas),
             resources: BTreeMap::new(),
         }
     }
 
     /// The strongest layer that says something about `key`.
-    fn source(&self, key: &str) -> Source {
+    pub(super) fn source(&self, key: &str) -> Source {
         let found = self.layers.iter().rev().find(|layer| layer.dict.contains_key(key));
         found.map_or(Source::Default, |layer| layer.source.clone())
     }
@@ -109,13 +111,13 @@ impl Reader {
     }
 
     /// Where each setting came from, and which were understood.
-    fn given(&self) -> validate::Places {
+    pub(super) fn given(&self) -> validate::Places {
         let sources = keys::KEYS.iter().map(|key| (key.name, self.source(key.name))).collect();
         let sure = keys::KEYS.iter().map(|key| key.name).filter(|key| self.sure(key)).collect();
         validate::Places { sources, sure }
     }
 
-    fn find<T: Setting>(&mut self, key: &str) -> Option<T> {
+    pub(super) fn find<T: Setting>(&mut self, key: &str) -> Option<T> {
         debug_assert!(keys::find(key).is_some_and(|key| !key.secret), "{key}");
         let value = self.figment.find_value(key).ok()?;
         let read = T::read(&value);
@@ -191,12 +193,14 @@ impl Reader {
     }
 
     fn tls(&mut self) -> Tls {
-        let mut path = |key| {
-            let path = self.find::<String>(key).map(PathBuf::from);
-            path.filter(|path| self.readable(key, path))
-        };
-        let (ca, cert, key) = (path("tls_ca"), path("tls_cert"), path("tls_key"));
+        let (ca, cert, key) = (self.file("tls_ca"), self.file("tls_cert"), self.file("tls_key"));
         Tls { ca, cert, key, key_password: self.secret("tls_key_password") }
+    }
+
+    /// A file that can be read.
+    pub(super) fn file(&mut self, key: &str) -> Option<PathBuf> {
+        let path = self.find::<String>(key).map(PathBuf::from);
+        path.filter(|path| self.readable(key, path))
     }
 
     fn sasl(&mut self) -> Option<Sasl> {
@@ -219,7 +223,7 @@ impl Reader {
 
     /// A secret from the file that `{key}_file` names, or from the environment. A file named by a flag is stronger
     /// than the variable, one named by the settings file is weaker.
-    fn secret(&mut self, key: &str) -> Option<Secret> {
+    pub(super) fn secret(&mut self, key: &str) -> Option<Secret> {
         let file_key = format!("{key}_file");
         let environment = self.layers.iter().find(|layer| layer.source == Source::Environment);
         let in_environment =

@@ -11,6 +11,7 @@ mod layers;
 mod librdkafka;
 mod load;
 mod resources;
+mod schema_registry;
 mod validate;
 mod values;
 
@@ -27,6 +28,9 @@ pub(crate) use keys::{flag, is_connection};
 pub(crate) use layers::{Given, Source};
 pub(crate) use librdkafka::Librdkafka;
 pub(crate) use load::read;
+#[cfg(all(test, feature = "schema-registry"))]
+pub(crate) use schema_registry::Access;
+pub(crate) use schema_registry::SchemaRegistry;
 pub(crate) use values::{Secret, bytes_text};
 
 /// Everything that can be set, with its default.
@@ -88,6 +92,10 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Further settings of librdkafka.
     pub(crate) librdkafka: Librdkafka,
+    /// Where schemas are kept. Default: nowhere.
+    pub(crate) schema_registry: SchemaRegistry,
+    /// Registers the schemas that are missing. Default: no, a missing one is an error.
+    pub(crate) register_schemas: bool,
     /// Settings of resources, by their names; those that nothing is said of are missing.
     pub(crate) resources: BTreeMap<String, Tree>,
 }
@@ -123,6 +131,8 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             log: None,
             librdkafka: Librdkafka::default(),
+            schema_registry: SchemaRegistry::None,
+            register_schemas: false,
             resources: BTreeMap::new(),
         }
     }

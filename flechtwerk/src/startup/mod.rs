@@ -5,6 +5,11 @@ mod ask;
 mod create;
 mod inputs;
 mod policy;
+#[cfg(feature = "schema-registry")]
+mod schemas;
+#[cfg(not(feature = "schema-registry"))]
+#[path = "no_schemas.rs"]
+mod schemas;
 mod stamps;
 mod structure;
 #[cfg(test)]
@@ -17,6 +22,7 @@ pub(crate) use crate::report::{Problem, Program};
 pub(crate) use ask::{Asker, INTERRUPTED, committed_of};
 pub(crate) use create::{create, make, new_changelog, new_table, new_topic};
 pub(crate) use inputs::{creation, misfits, undecided};
+pub(crate) use schemas::{ReadySchemas, check_schemas};
 pub(crate) use structure::{Seen, roles, structure};
 
 pub(crate) use crate::chosen::Chosen;

@@ -58,7 +58,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 
-use crate::codec::Codec;
+use crate::codec;
 use crate::glue::{AnyStage, Env, Outputs, StateChange};
 use crate::out::{Out, OutRecord};
 use crate::pipeline::Pipeline;
@@ -223,7 +223,7 @@ impl Driver {
     #[track_caller]
     pub fn delete<T: Topic>(&mut self, key: &Key<T>) {
         let mut bytes = vec![];
-        if let Err(error) = T::KeyCodec::encode_key(key, &mut bytes) {
+        if let Err(error) = codec::encode_key::<T>(key, &mut bytes) {
             panic!("a key for topic \"{}\" can't be encoded: {error}", T::NAME);
         }
         self.topics.push(T::NAME, Some(bytes.into()), None);

@@ -62,6 +62,21 @@ fn short_help() {
               -X <KEY=VALUE>                       Setting of librdkafka, such as socket.keepalive.enable=true;
                                                    repeatable
 
+            Schema registry:
+                  --schema-registry <URL>
+                      Schema registry to ask, http://HOST:PORT; several with commas between
+                  --schema-registry-username <NAME>
+                      User to show to the schema registry
+                  --schema-registry-password-file <FILE>
+                      File that holds that user's password
+                  --schema-registry-token-file <FILE>
+                      File that holds a token to show to the schema registry, instead of a user
+                  --schema-registry-ca <FILE>
+                      Certificates of the authorities to trust for the schema registry, PEM [default: the
+                      system's]
+                  --register-schemas[=<BOOL>]
+                      Registers the schemas of outputs that the schema registry does not have
+
             Observing:
                   --log <FILTER>                Log lines to write: a level, or levels by module as in
                                                 info,flechtwerk=debug [default: info; other commands than run:
@@ -135,83 +150,100 @@ fn help_of_reset() {
         &Fake::new(sound()),
         "reset --help",
         expect![[r#"
-        Lets stages begin anew: offsets to the beginning or a time, state empty
+            Lets stages begin anew: offsets to the beginning or a time, state empty
 
-        Shows what it would do; --execute does it. All instances of the stages must have stopped. What the
-        stages have written to their output topics stays there. A reset that was cut short keeps the stage
-        from starting until it is repeated.
+            Shows what it would do; --execute does it. All instances of the stages must have stopped. What the
+            stages have written to their output topics stays there. A reset that was cut short keeps the stage
+            from starting until it is repeated.
 
-        Usage: demo reset [OPTIONS]
+            Usage: demo reset [OPTIONS]
 
-        Options:
-              --to <WHERE>
-                  Where to begin: `beginning`, or a time such as 2026-01-31T12:00:00Z [default: beginning]
+            Options:
+                  --to <WHERE>
+                      Where to begin: `beginning`, or a time such as 2026-01-31T12:00:00Z [default: beginning]
 
-              --replication-factor <R>
-                  Replicas of the changelogs made anew [default: the cluster's]
+                  --replication-factor <R>
+                      Replicas of the changelogs made anew [default: the cluster's]
 
-              --execute
-                  Does it, instead of showing what it would do
+                  --execute
+                      Does it, instead of showing what it would do
 
-          -h, --help
-                  Print help (see a summary with '-h')
+              -h, --help
+                      Print help (see a summary with '-h')
 
-        Pipeline:
-              --config <FILE>
-                  Settings file (TOML) [env: FLECHTWERK_CONFIG]
+            Pipeline:
+                  --config <FILE>
+                      Settings file (TOML) [env: FLECHTWERK_CONFIG]
 
-              --stage <NAME>
-                  Stage to work on; repeatable [default: all]
+                  --stage <NAME>
+                      Stage to work on; repeatable [default: all]
 
-              --namespace <PREFIX>
-                  Prefix of groups, transactional ids and changelogs, so that two environments can share a
-                  cluster
+                  --namespace <PREFIX>
+                      Prefix of groups, transactional ids and changelogs, so that two environments can share a
+                      cluster
 
-              --topic <NAME=TOPIC>
-                  Uses TOPIC in the cluster for the topic that the code calls NAME; repeatable
+                  --topic <NAME=TOPIC>
+                      Uses TOPIC in the cluster for the topic that the code calls NAME; repeatable
 
-        Cluster:
-              --bootstrap-servers <HOST:PORT>
-                  Brokers to ask first, comma separated [default: localhost:9092]
+            Cluster:
+                  --bootstrap-servers <HOST:PORT>
+                      Brokers to ask first, comma separated [default: localhost:9092]
 
-              --security-protocol <PROTOCOL>
-                  plaintext, tls, sasl_plaintext or sasl_tls [default: by what else is set]
+                  --security-protocol <PROTOCOL>
+                      plaintext, tls, sasl_plaintext or sasl_tls [default: by what else is set]
 
-              --sasl-mechanism <MECHANISM>
-                  PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default: SCRAM-SHA-512]
+                  --sasl-mechanism <MECHANISM>
+                      PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [default: SCRAM-SHA-512]
 
-              --sasl-username <NAME>
-                  User to log in as
+                  --sasl-username <NAME>
+                      User to log in as
 
-              --sasl-password-file <FILE>
-                  File that holds the user's password
+                  --sasl-password-file <FILE>
+                      File that holds the user's password
 
-              --tls-ca <FILE>
-                  Certificates of the authorities to trust, PEM [default: the system's]
+                  --tls-ca <FILE>
+                      Certificates of the authorities to trust, PEM [default: the system's]
 
-              --tls-cert <FILE>
-                  Certificate of this client, PEM
+                  --tls-cert <FILE>
+                      Certificate of this client, PEM
 
-              --tls-key <FILE>
-                  Its private key, PEM
+                  --tls-key <FILE>
+                      Its private key, PEM
 
-              --tls-key-password-file <FILE>
-                  File that holds the key's password
+                  --tls-key-password-file <FILE>
+                      File that holds the key's password
 
-              --connect-timeout <TIME>
-                  How long to wait for the cluster's first answer [default: 10s]
+                  --connect-timeout <TIME>
+                      How long to wait for the cluster's first answer [default: 10s]
 
-          -X <KEY=VALUE>
-                  Setting of librdkafka, such as socket.keepalive.enable=true; repeatable
+              -X <KEY=VALUE>
+                      Setting of librdkafka, such as socket.keepalive.enable=true; repeatable
 
-        Observing:
-              --log <FILTER>
-                  Log lines to write: a level, or levels by module as in info,flechtwerk=debug [default:
-                  info; other commands than run: warn]
+            Schema registry:
+                  --schema-registry <URL>
+                      Schema registry to ask, http://HOST:PORT; several with commas between
 
-              --log-format <FORMAT>
-                  text or json [default: text]
-    "#]],
+                  --schema-registry-username <NAME>
+                      User to show to the schema registry
+
+                  --schema-registry-password-file <FILE>
+                      File that holds that user's password
+
+                  --schema-registry-token-file <FILE>
+                      File that holds a token to show to the schema registry, instead of a user
+
+                  --schema-registry-ca <FILE>
+                      Certificates of the authorities to trust for the schema registry, PEM [default: the
+                      system's]
+
+            Observing:
+                  --log <FILTER>
+                      Log lines to write: a level, or levels by module as in info,flechtwerk=debug [default:
+                      info; other commands than run: warn]
+
+                  --log-format <FORMAT>
+                      text or json [default: text]
+        "#]],
     );
 }
 

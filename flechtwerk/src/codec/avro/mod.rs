@@ -1,6 +1,8 @@
 //! Avro, by the schemas that the types have. What it means for a value to be of a schema is the Avro library's; what bytes
 //! may be handed to it is [`skim`]'s.
 
+#[cfg(feature = "schema-registry")]
+mod registered;
 mod skim;
 
 use std::any::{TypeId, type_name};
@@ -53,7 +55,7 @@ impl<T: AvroItem> Codec for Avro<T> {
     fn encode_key(item: &T, into: &mut Vec<u8>) -> Result<(), BoxError> {
         let own = Own::of::<T>()?;
         if own.skim.has_map {
-            return Err(unwritten("a key can't hold a map: its entries may come in any order".into()).into());
+            return Err(map_in_key().into());
         }
         let begin = into.len();
         Self::encode(item, into)?;
@@ -69,6 +71,8 @@ impl<T: AvroItem> Codec for Avro<T> {
 
 /// The schema of a type, ready for use. Made once, and kept as long as the process lives.
 struct Own {
+    #[cfg_attr(not(feature = "schema-registry"), allow(dead_code, reason = "only a registry gets it"))]
+    schema: &'static Schema,
     writer: GenericDatumWriter<'static>,
     reader: GenericDatumReader<'static>,
     skim: Skim,
@@ -101,7 +105,7 @@ impl Own {
             .ok_or_else(|| "it refers to a type that it does not hold".to_owned())?;
         let writer = GenericDatumWriter::builder(schema).human_readable(false).build().map_err(text)?;
         let reader = GenericDatumReader::builder(schema).human_readable(false).build().map_err(text)?;
-        Ok(Own { writer, reader, skim })
+        Ok(Own { schema, writer, reader, skim })
     }
 
     /// A value that was written by this schema.
@@ -150,6 +154,10 @@ fn canonical(value: &mut Value) -> Result<(), CodecError> {
         Value::Union(_, inner) => canonical(inner),
         _ => Ok(()),
     }
+}
+
+fn map_in_key() -> CodecError {
+    unwritten("a key can't hold a map: its entries may come in any order".into())
 }
 
 fn nan() -> CodecError {

@@ -13,7 +13,9 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::world::{Fate, World};
 use super::super::configs::Configs;
+use super::super::context::Cancel;
 use super::super::context::{Changelog, Limits};
+use super::super::schemas::Asking;
 use super::super::stage::Notice;
 use super::super::{lag, watchdog::Watchdog};
 use super::*;
@@ -28,8 +30,14 @@ use crate::next::Next;
 use crate::observe::Restores;
 use crate::store::MemoryStores;
 
-static ITEMS: TopicInfo =
-    TopicInfo { name: "items", id: "Items", key_codec: "Utf8", value_codec: "Utf8", key_nullable: false };
+static ITEMS: TopicInfo = TopicInfo {
+    name: "items",
+    id: "Items",
+    key_codec: "Utf8",
+    value_codec: "Utf8",
+    key_nullable: false,
+    schemas: [None; 2],
+};
 
 static INFO: StageInfo = StageInfo {
     name: "pulse",
@@ -134,8 +142,9 @@ fn run_to_end(world: &World, items: usize) -> usize {
         transaction_timeout: Duration::from_secs(60),
         max_concurrent_polls: 1,
     };
-    let configs =
-        Configs::load(stage, &names, 1, &*cluster, Duration::ZERO, &Default::default(), notices_of.clone());
+    let cancel = Cancel::default();
+    let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };
+    let configs = Configs::load(stage, &names, 1, &*cluster, &asking, notices_of.clone());
     let context = Arc::new(StageContext {
         stage,
         info: &INFO,
@@ -149,6 +158,7 @@ fn run_to_end(world: &World, items: usize) -> usize {
         changelogs: Some(cluster.clone()),
         producers: cluster.clone(),
         stores: Arc::new(MemoryStores::default()),
+        schemas: None,
         watchdog: Watchdog::default(),
         progress: Restores::new(false),
         positions: lag::Positions::default(),

@@ -57,6 +57,25 @@ fn a_store_of_the_committed_stamp_is_reused_and_any_other_is_not() {
     }
 }
 
+/// As where an input was added, or where another tool has set one back.
+#[test]
+fn inputs_with_different_stamps_reuse_no_store_and_the_counter_goes_on_from_the_largest() {
+    for (first, second) in [(3, 7), (7, 3)] {
+        let (mut machine, _) = Machine::new(Config { inputs: 2, ..config(Some("id")) });
+        machine.step(Event::Fenced { owner: "b".into() });
+        let inputs = vec![committed(7, &stamp("a", first)), committed(5, &stamp("z", second))];
+        assert_eq!(machine.step(Event::Offsets(inputs)), [Command::ReadChangelogEnd]);
+        machine.step(Event::ChangelogEnd(9));
+        let found = Event::StoreOpened { stamp: Some(stamp("a", first).to_string()) };
+        assert_eq!(machine.step(found), [Command::Restore { end: 9, stamp: None }]);
+        machine.step(Event::Restored { empty: false });
+        let all = InputRange { low: 0, stable: 20, high: 20 };
+        assert_eq!(machine.step(Event::Ranges(vec![all, all])), [Command::Run { positions: vec![7, 5] }]);
+        let sent = Command::Send { id: 1, stamp: stamp("b", 8), positions: vec![9, 6], paced: false };
+        assert_eq!(machine.step(Event::Closed { id: 1, positions: vec![9, 6] }), [sent]);
+    }
+}
+
 #[test]
 fn metadata_of_another_tool_never_reuses_a_store() {
     let (mut machine, _) = Machine::new(config(Some("id")));

@@ -1,0 +1,70 @@
+//! What becomes of a commit under way when its task ends: by a rebalance, and by a failure elsewhere.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// S5.1c: it is awaited, but no longer than `revoke_timeout`; the partition can be used again after that.
+#[test]
+fn a_commit_under_way_is_awaited_for_the_revoke_timeout_and_no_longer() {
+    let world = world(&[Commit::Fine, Commit::Late], 0);
+    let limits = Limits { revoke_timeout: Duration::from_millis(20), ..limits() };
+    let started = start_with(&world, &ENRICHES, &ENRICH, limits);
+    world.wait("a commit that does not end", |inside| inside.tried > 2);
+    let fences = world.with(|inside| inside.fences);
+    world.tell(GroupEvent::Assigned(Vec::new()));
+    world.tell(GroupEvent::Assigned(vec![TopicPartition { topic: "words".into(), partition: 0 }]));
+    world.wait("the next task of the partition", |inside| inside.fences > fences);
+    started.stopper.stop();
+}
+
+/// A stage whose function fails at its second round, while the batch of the first one is being committed.
+struct FailsLater {
+    world: World,
+    rounds: AtomicUsize,
+}
+
+impl AnyStage for FailsLater {
+    fn info(&self) -> &'static StageInfo {
+        &ENRICH
+    }
+
+    fn key(&self, _: &RawRecord) -> Result<Bytes, (FailureKind, BoxError)> {
+        Ok(Bytes::new())
+    }
+
+    fn round<'a>(
+        &'a self,
+        _: &'a mut Round,
+        _: &'a mut Outputs,
+        _: &'a Env,
+        _: usize,
+    ) -> BoxFuture<'a, Result<RoundEnd, Failure>> {
+        let first = self.rounds.fetch_add(1, Ordering::SeqCst) == 0;
+        Box::pin(async move {
+            if first {
+                return Ok(RoundEnd::Done);
+            }
+            while self.world.with(|inside| inside.tried == 0) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            self.world.with(|inside| inside.failed = true);
+            Err(Failure { record: 0, timer: None, kind: FailureKind::User, error: "on purpose".into() })
+        })
+    }
+}
+
+/// S6.1c: it is awaited, and counts; then the group is left.
+#[test]
+fn after_a_failure_the_commit_under_way_is_awaited_and_the_group_is_left() {
+    let world = world(&[Commit::Held], 0);
+    let stage: &'static FailsLater =
+        Box::leak(Box::new(FailsLater { world: world.clone(), rounds: AtomicUsize::new(0) }));
+    let started = start_with(&world, stage, &ENRICH, limits());
+    world.wait("a failure beside a commit", |inside| inside.failed);
+    assert_eq!(world.with(|inside| (inside.fine, inside.left_after)), (0, None));
+    world.with(|inside| inside.released = true);
+    let text = started.failure();
+    assert!(text.contains("stage enrich failed") && text.contains("on purpose"), "{text}");
+    assert_eq!(world.with(|inside| (inside.fine, inside.left_after)), (1, Some(1)));
+}
