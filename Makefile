@@ -31,6 +31,14 @@ test-quick: ## The tests that need no Java: on the development broker, without R
 test-unit: ## Only the tests that compile no C
 	@scripts/test --unit
 
+.PHONY: simulate
+simulate: ## Simulated clusters: SEEDS=100000 plays so many histories, SEED=.. one again
+	@scripts/simulate $(if $(SEED),replay $(SEED),run --seeds $(or $(SEEDS),20000) $(if $(FROM),--from $(FROM)))
+
+.PHONY: controls
+controls: ## Breaks each rule on purpose in the simulation, and shows which check notices and after how long
+	@scripts/simulate controls
+
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
 	@scripts/lint
@@ -40,10 +48,13 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a schema registry, fuzzing, a million histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
 	@scripts/dev-broker-fuzz 600
+	@scripts/simulate run --seeds 1000000
+	@scripts/simulate controls
+	@scripts/simulate small
 
 .PHONY: docs
 docs: ## Builds the API documentation, and the book where mdbook is installed

@@ -9,11 +9,12 @@ use bytes::Bytes;
 
 /// One record of a changelog, or one change of a store: the same bytes in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangelogRecord {
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
+pub struct ChangelogRecord {
     /// Kind byte and key.
-    pub(crate) key: Bytes,
+    pub key: Bytes,
     /// `None` is a delete.
-    pub(crate) value: Option<Bytes>,
+    pub value: Option<Bytes>,
 }
 
 impl ChangelogRecord {

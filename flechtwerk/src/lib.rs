@@ -51,7 +51,13 @@
 //! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 //! - `schema-registry`: the codec [`Confluent`](codec::Confluent), for `avro` and `protobuf` with schemas in a registry.
 
+#[cfg(feature = "runtime")]
+#[macro_use]
+mod flaws;
+
 pub mod codec;
+#[cfg(feature = "runtime")]
+mod duration;
 mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
@@ -82,26 +88,35 @@ mod kafka;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a topology has no transactional ids"))]
 mod naming;
 mod nearest;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "nobody looks at a simulation"))]
 mod observe;
 #[cfg(not(feature = "kafka"))]
 mod offline;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 mod port;
 #[cfg(feature = "schema-registry")]
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a run has a registry"))]
 mod registry;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a mend's commands need a cluster"))]
 mod report;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "a simulation runs only a part of it"))]
 mod runtime;
 #[cfg(feature = "kafka")]
 mod settings;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 #[cfg(feature = "kafka")]
 mod startup;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
 mod store;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 mod task;
 mod text_table;
 mod topology;

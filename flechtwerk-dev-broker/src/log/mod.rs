@@ -19,6 +19,8 @@ mod state;
 mod transactions;
 mod types;
 mod validate;
+#[cfg(feature = "simulation")]
+mod write;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -33,5 +35,7 @@ pub use types::{
 };
 
 pub use crate::storage::StorageError;
+#[cfg(feature = "simulation")]
+pub use write::{KeyAndValue, write_batch};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use {compression::compress, records::write_record};

@@ -228,7 +228,7 @@ pub(crate) fn task_gone(stage: &str, inputs: &[Arc<str>], partition: i32) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "kafka"))]
 mod tests {
     use super::super::recorder::{describe, recorder};
     use super::*;

@@ -126,7 +126,7 @@ impl Drop for Restore {
         let inside = self.inside.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Figures { left, records, bytes, .. } = inside.figures;
         if left == 0 {
-            let took = crate::settings::duration_text(self.begun.elapsed());
+            let took = crate::duration::duration_text(self.begun.elapsed());
             match &self.place {
                 Place::Task { stage, partition } => {
                     tracing::info!(stage, partition, records, bytes, took, "restored");
@@ -188,7 +188,7 @@ impl fmt::Display for Figures {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "kafka"))]
 mod tests {
     use super::*;
     use crate::observe::recorder::recorder;

@@ -12,7 +12,7 @@ use crate::glue::{Outputs, RawRecord};
 
 /// What may be done about an error (S6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
+pub enum ErrorKind {
     /// The same call again.
     Retriable,
     /// The time limit of the call passed; the same call again.
@@ -35,20 +35,20 @@ pub(crate) enum ErrorKind {
 /// An answer that is not success.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text} ({code})")]
-pub(crate) struct BrokerError {
-    pub(crate) kind: ErrorKind,
+pub struct BrokerError {
+    pub kind: ErrorKind,
     /// Kafka's or librdkafka's name of the error.
-    pub(crate) code: String,
-    pub(crate) text: String,
+    pub code: String,
+    pub text: String,
     /// For a failed output: its index in [`Outputs::records`].
-    pub(crate) output: Option<usize>,
+    pub output: Option<usize>,
     /// For a failed output or changelog record: bytes of key and value.
-    pub(crate) size: Option<usize>,
+    pub size: Option<usize>,
 }
 
 impl BrokerError {
     /// A topic is not known to the broker: it is deleted, or it is new and not every broker knows it yet.
-    pub(crate) fn is_unknown_topic(&self) -> bool {
+    pub fn is_unknown_topic(&self) -> bool {
         ["UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"]
             .contains(&self.code.as_str())
     }
@@ -56,9 +56,9 @@ impl BrokerError {
 
 /// A topic's partition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TopicPartition {
-    pub(crate) topic: Arc<str>,
-    pub(crate) partition: i32,
+pub struct TopicPartition {
+    pub topic: Arc<str>,
+    pub partition: i32,
 }
 
 /// `words/3`, as all messages write it; a place in it is `words/3 offset 17`.
@@ -70,40 +70,40 @@ impl fmt::Display for TopicPartition {
 
 /// An input position to commit, with the stamp as metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OffsetCommit {
-    pub(crate) at: TopicPartition,
-    pub(crate) offset: i64,
-    pub(crate) metadata: String,
+pub struct OffsetCommit {
+    pub at: TopicPartition,
+    pub offset: i64,
+    pub metadata: String,
 }
 
 /// What the group has committed for a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Committed {
-    pub(crate) at: TopicPartition,
+pub struct Committed {
+    pub at: TopicPartition,
     /// `None`: nothing was ever committed (or it expired).
-    pub(crate) offset: Option<i64>,
+    pub offset: Option<i64>,
     /// The metadata beside it; empty where there is none.
-    pub(crate) metadata: String,
+    pub metadata: String,
 }
 
 /// What is known of a producer's requests that were sent and never answered (S3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unanswered {
+pub struct Unanswered {
     /// TxnOffsetCommit or EndTxn requests sent and lost, ever, on this producer.
-    pub(crate) lost_txn: u32,
+    pub lost_txn: u32,
     /// TxnOffsetCommit or EndTxn requests sent and not answered at this moment.
-    pub(crate) open_txn: u32,
+    pub open_txn: u32,
     /// The same for Produce: lost ever.
-    pub(crate) lost_produce: u32,
+    pub lost_produce: u32,
     /// Produce requests sent and not answered at this moment.
-    pub(crate) open_produce: u32,
+    pub open_produce: u32,
     /// EndTxn requests ever sent.
-    pub(crate) sent_end_txn: u32,
+    pub sent_end_txn: u32,
 }
 
 /// A transactional producer with a static id. Used by one thread. Dropping it must not block for long and
 /// leaves an open transaction for the next fence.
-pub(crate) trait Producer: Send {
+pub trait Producer: Send {
     /// One attempt at `InitProducerId`, at most `limit` long.
     fn fence(&mut self, limit: Duration) -> Result<(), BrokerError>;
     /// Begins a transaction; sends nothing.
@@ -137,14 +137,14 @@ pub(crate) trait Producer: Send {
 }
 
 /// Makes producers, warm: ready to fence without the cold-start timers of the client.
-pub(crate) trait ProducerFactory: Send + Sync {
+pub trait ProducerFactory: Send + Sync {
     /// A new producer with this transactional id; `warm_up` is a topic to ask metadata for.
     fn create(&self, transactional_id: &str, warm_up: &str) -> Result<Box<dyn Producer>, BrokerError>;
 }
 
 /// What happens to the membership.
 #[derive(Clone, Debug)]
-pub(crate) enum GroupEvent {
+pub enum GroupEvent {
     /// The assignment is now exactly this.
     Assigned(Vec<TopicPartition>),
     /// The group rebalances; what was assigned stays with us until the next assignment says otherwise.
@@ -158,7 +158,7 @@ pub(crate) enum GroupEvent {
 }
 
 /// The membership of one stage in its consumer group. Polls on its own thread. Shared by all threads.
-pub(crate) trait Group: Send + Sync {
+pub trait Group: Send + Sync {
     /// The committed offsets and their metadata, stable ones only: while they are unstable this answers
     /// `Retriable` or `TimedOut`.
     fn committed(
@@ -176,19 +176,19 @@ pub(crate) trait Group: Send + Sync {
 
 /// Offsets of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Watermarks {
-    pub(crate) low: i64,
+pub struct Watermarks {
+    pub low: i64,
     /// The last stable offset: where a read_committed reader ends.
-    pub(crate) stable: i64,
-    pub(crate) high: i64,
+    pub stable: i64,
+    pub high: i64,
 }
 
 /// Called (from a thread of the client) when a queue that was empty has something.
-pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Reads partitions at explicit offsets, read_committed, without joining any group. Shared by all tasks of a
 /// stage instance; partitions come and go one by one without disturbing each other.
-pub(crate) trait Reader: Send + Sync {
+pub trait Reader: Send + Sync {
     /// Starts reading at `offset`. `input` is copied into the records. `wake` may be called at any time.
     fn open(
         &self,
@@ -208,18 +208,18 @@ pub(crate) trait Reader: Send + Sync {
 
 /// What one call of [`Queue::take`] got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// Records appended.
-    pub(crate) records: usize,
+    pub records: usize,
     /// Bytes of their keys and values.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// Offset of the last end-of-partition event seen: where the reader's view ends now. It equals the last
     /// stable offset and may lie behind aborted records and markers.
-    pub(crate) end: Option<i64>,
+    pub end: Option<i64>,
 }
 
 /// One partition being read. Dropping it stops the reading.
-pub(crate) trait Queue: Send {
+pub trait Queue: Send {
     /// Takes what is there, at most `max` records and about `max_bytes`; never blocks; callable from async code.
     fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>)
     -> Result<Taken, BrokerError>;
@@ -230,32 +230,32 @@ pub(crate) trait Queue: Send {
 
 /// A topic as the cluster has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TopicDescription {
-    pub(crate) partitions: i32,
+pub struct TopicDescription {
+    pub partitions: i32,
     /// Kafka's topic id, as 22 characters of unpadded URL-safe base64; changes when the topic is made anew.
-    pub(crate) id: String,
+    pub id: String,
     /// Value of `cleanup.policy`, sorted, comma separated.
-    pub(crate) cleanup_policy: String,
+    pub cleanup_policy: String,
     /// `max.message.bytes`.
-    pub(crate) max_message_bytes: Option<u64>,
+    pub max_message_bytes: Option<u64>,
 }
 
 /// A topic to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewTopic {
-    pub(crate) name: Arc<str>,
-    pub(crate) partitions: i32,
+pub struct NewTopic {
+    pub name: Arc<str>,
+    pub partitions: i32,
     /// -1: the broker's default.
-    pub(crate) replication_factor: i32,
-    pub(crate) config: BTreeMap<String, String>,
+    pub replication_factor: i32,
+    pub config: BTreeMap<String, String>,
 }
 
 /// The outcome for each of several topics.
-pub(crate) type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
+pub type PerTopic = Vec<(Arc<str>, Result<(), BrokerError>)>;
 
 /// Which committed offsets a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stability {
+pub enum Stability {
     /// Those that no open transaction is about to replace: the question waits for them (KIP-447).
     Stable,
     /// The last that are committed, whatever an open transaction may do next.
@@ -263,7 +263,7 @@ pub(crate) enum Stability {
 }
 
 /// Administration of the cluster.
-pub(crate) trait Cluster: Send + Sync {
+pub trait Cluster: Send + Sync {
     /// Number of brokers; the cheapest question that shows that the cluster answers.
     fn brokers(&self, limit: Duration) -> Result<usize, BrokerError>;
     /// Describes the topics that exist; those that don't are absent from the answer.
@@ -296,7 +296,7 @@ pub(crate) trait Cluster: Send + Sync {
 
 /// What a [`Reader`] is for: how much it fetches ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReaderKind {
+pub enum ReaderKind {
     /// Inputs, for as long as the task lives.
     Inputs,
     /// Changelogs, as fast as possible and then no more.
@@ -306,7 +306,7 @@ pub(crate) enum ReaderKind {
 }
 
 /// Makes the clients of a stage instance.
-pub(crate) trait Clients: Send + Sync {
+pub trait Clients: Send + Sync {
     /// Joins the consumer group and subscribes; events arrive on the membership's own thread, which they must
     /// not hold up.
     fn join(

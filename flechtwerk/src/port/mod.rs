@@ -5,6 +5,6 @@ mod broker;
 mod schemas;
 mod store;
 
-pub(crate) use broker::*;
+pub use broker::*;
 pub(crate) use schemas::*;
-pub(crate) use store::*;
+pub use store::*;

@@ -8,18 +8,18 @@ use crate::timers::Clock;
 /// A store failed to open, read or write. The runtime wipes and restores once, then gives up.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
-pub(crate) struct StoreError {
+pub struct StoreError {
     /// What was being done, with the place: "can't open the state folder /x/y".
-    pub(crate) what: String,
+    pub what: String,
     /// Another process holds the store: waiting or wiping would be wrong.
-    pub(crate) in_use: bool,
+    pub in_use: bool,
     #[source]
-    pub(crate) source: Box<dyn std::error::Error + Send + Sync>,
+    pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 /// The state of one task on this machine. Keys and values are changelog bytes; nothing is decoded here.
 /// All methods may block on the disk. A store belongs to one task; reads may run beside one writer.
-pub(crate) trait Store: Send + Sync {
+pub trait Store: Send + Sync {
     /// The stamp of the last transaction that is in the store, or `None` for an empty or half restored one.
     fn stamp(&self) -> Result<Option<String>, StoreError>;
     /// Looks the keys up, in order, appending to `found`.
@@ -53,23 +53,23 @@ pub(crate) trait Store: Send + Sync {
 
 /// A store's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StoreSize {
-    pub(crate) bytes: u64,
-    pub(crate) entries: u64,
+pub struct StoreSize {
+    pub bytes: u64,
+    pub entries: u64,
     /// Pending timers.
-    pub(crate) timers: u64,
+    pub timers: u64,
 }
 
 /// Identity of a task's store: it may be reused only by the same application id, partition and format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct StoreId {
-    pub(crate) application_id: String,
-    pub(crate) partition: i32,
+pub struct StoreId {
+    pub application_id: String,
+    pub partition: i32,
 }
 
 /// Opens stores. Memory stores live as long as the factory (one process), so that a task which comes back may
 /// find its own.
-pub(crate) trait StoreFactory: Send + Sync {
+pub trait StoreFactory: Send + Sync {
     /// Takes the folder of a stage for this process, as long as the factory lives: two processes in one folder would
     /// go well until a task moves from one to the other, and must be noticed at the start.
     fn hold(&self, application_id: &str) -> Result<(), StoreError>;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backon::{BlockingRetryable, ExponentialBuilder};
 
 use super::error::Failure;
+use super::host;
 use super::tables::Shared;
 use super::watchdog::Watchdog;
 use crate::glue::{AnyStage, StageInfo};
@@ -31,6 +32,8 @@ pub(crate) struct Limits {
     pub(crate) heartbeat_interval: Duration,
     pub(crate) transaction_timeout: Duration,
     pub(crate) max_concurrent_polls: usize,
+    /// Positions that moved without any record are committed after this long (S3.3); no setting.
+    pub(crate) idle_commit: Duration,
 }
 
 /// The changelog of a stage with state.
@@ -69,9 +72,9 @@ pub(crate) struct StageContext {
 }
 
 impl StageContext {
-    /// The partitions that a task owns, in `inputs` order; those of a token are leases.
+    /// The partitions that a task commits, in `inputs` order; those of a token are leases. A witness is that of the one token, 0.
     pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
-        self.names.leases.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
+        self.names.stamped().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
     /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled. The checks of
@@ -95,7 +98,7 @@ pub(crate) fn repeat<T>(
     cancel: &Cancel,
     mut call: impl FnMut() -> Result<T, BrokerError>,
 ) -> Result<Option<T>, Failure> {
-    let begin = Instant::now();
+    let begin = host::now();
     let until = begin + limit;
     let mut said = begin;
     let result = (|| call())
@@ -105,16 +108,16 @@ pub(crate) fn repeat<T>(
                 .with_max_delay(Duration::from_secs(1))
                 .without_max_times(),
         )
-        .sleep(std::thread::sleep)
+        .sleep(host::sleep)
         .when(|error: &BrokerError| {
             let passing = matches!(error.kind, ErrorKind::Retriable | ErrorKind::TimedOut);
-            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && Instant::now() < until
+            (passing || error.is_unknown_topic()) && !cancel.is_cancelled() && host::now() < until
         })
         .notify(|error, _| {
             tracing::debug!(%error, "{who}: asking again: {what}");
-            if said.elapsed() >= STILL_INTERVAL {
-                said = Instant::now();
-                let waited = begin.elapsed().as_secs();
+            if host::since(said) >= STILL_INTERVAL {
+                said = host::now();
+                let waited = host::since(begin).as_secs();
                 tracing::warn!(%error, "{who}: still can't {what} after {waited} s; asking again");
             }
         })

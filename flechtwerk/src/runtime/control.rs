@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::context::StageContext;
 use super::error::Failure;
+use super::host;
 use super::stage::Notices;
 use super::worker::{Report, Worker};
 use crate::task::Event;
@@ -83,7 +84,7 @@ pub(super) async fn end_worker(
     partition: i32,
     reports: &mut UnboundedReceiver<Report>,
 ) {
-    let limit = tokio::time::sleep(WORKER_LIMIT);
+    let limit = host::sleep_until(host::now() + WORKER_LIMIT);
     tokio::pin!(limit);
     loop {
         tokio::select! {

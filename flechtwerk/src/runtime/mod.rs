@@ -8,6 +8,7 @@ mod configs;
 mod context;
 mod control;
 mod error;
+mod host;
 mod lag;
 mod messages;
 mod patience;
@@ -28,10 +29,22 @@ mod watchdog;
 mod whole;
 mod worker;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "kafka"))]
 mod tests;
 
 pub(crate) use context::{Changelog, Limits};
-pub(crate) use error::{RunError, chain};
-pub(crate) use supervisor::{Plan, StagePlan, Stopper, run};
+#[cfg(feature = "kafka")]
+pub(crate) use error::RunError;
+#[cfg(feature = "kafka")]
+pub(crate) use error::chain;
+#[cfg(feature = "simulation")]
+pub use host::{Host, install};
+#[cfg(feature = "kafka")]
+pub(crate) use supervisor::Stopper;
+#[cfg(feature = "kafka")]
+pub(crate) use supervisor::run;
+#[cfg(feature = "simulation")]
+pub(crate) use supervisor::run_simulated;
+pub(crate) use supervisor::{Plan, StagePlan};
+#[cfg(feature = "kafka")]
 pub(crate) use tables::TablePlan;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use super::host;
+use crate::duration::duration_text;
 use crate::naming::list;
-use crate::settings::duration_text;
 use crate::task::Outcome;
 
 /// Time limit of one question to the cluster.
@@ -78,10 +79,10 @@ impl Patience {
         if cancel.is_cancelled() {
             return Ok(());
         }
-        let now = Instant::now();
+        let now = host::now();
         let (since, count) = self.failing.unwrap_or((now.checked_sub(took).unwrap_or(now), 0));
         self.failing = Some((since, count + 1));
-        if count == 0 || since.elapsed() < limit {
+        if count == 0 || host::since(since) < limit {
             return Ok(());
         }
         let changelog = context.changelog.as_ref().map(|changelog| &changelog.topic);

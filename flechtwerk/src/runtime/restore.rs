@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use super::host;
 use crate::format::{self, ChangelogRecord};
 use crate::glue::RawRecord;
 use crate::port::{Store, StoreError, TopicPartition};
@@ -76,6 +77,9 @@ pub(super) fn restore(
             // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
             // nothing.
             position = position.max(taken.end.unwrap_or(0).min(end));
+            if taken.end.is_some() && flawed!(RestoreStopsEarly) {
+                position = end;
+            }
             if taken.records > 0 {
                 store.restore(&changes).map_err(Unrestored::Store)?;
             }
@@ -155,6 +159,11 @@ impl Parker {
     }
 
     pub(super) fn wait(&self, limit: Duration) {
+        let mut ready =
+            || std::mem::take(&mut *self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        if host::waits(limit, &mut ready) {
+            return;
+        }
         let woken = self.0.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok((mut woken, _)) = self.0.1.wait_timeout_while(woken, limit, |woken| !*woken) {
             *woken = false;

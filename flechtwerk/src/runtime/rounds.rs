@@ -164,3 +164,10 @@ fn look_up_each(
     missing.into_iter().zip(found).for_each(|(index, value)| put(index, value));
     Ok(())
 }
+
+/// What the store alone has under this key.
+pub(super) fn stored(store: &dyn Store, key: &[u8]) -> Option<Bytes> {
+    let mut found = Vec::with_capacity(1);
+    store.get_many(&[key], &mut found).ok()?;
+    found.pop().flatten()
+}

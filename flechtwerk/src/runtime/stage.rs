@@ -11,12 +11,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::context::StageContext;
 use super::control::Control;
 use super::error::Failure;
+use super::host;
 use super::{task, token};
+use crate::duration::duration_text;
 use crate::naming::StageNames;
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
-use crate::settings::duration_text;
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
 const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
@@ -127,10 +128,11 @@ impl StageInstance {
                 self.pending = true;
                 self.tell_all(Control::Revoked);
             }
+            GroupEvent::Lost if flawed!(TaskKeptWhenLost) => self.pending = true,
             GroupEvent::Lost => {
                 tracing::warn!(stage, "the session expired: all partitions are lost");
                 self.pending = true;
-                self.lost = Some(Instant::now());
+                self.lost = Some(host::now());
                 self.assigned.clear();
                 self.incomplete.clear();
                 self.tell_all(Control::Lost);
@@ -138,7 +140,7 @@ impl StageInstance {
             }
             GroupEvent::UnknownTopic => {
                 tracing::debug!(stage, "an input is not known to the broker");
-                self.unknown.get_or_insert_with(Instant::now);
+                self.unknown.get_or_insert_with(host::now);
             }
             GroupEvent::Failed(error) if error.kind == ErrorKind::FencedInstance => {
                 return Err(instance_fenced(&self.context, &error));
@@ -177,7 +179,7 @@ impl StageInstance {
         self.pending = false;
         self.lost = None;
         self.assigned = complete.into_iter().collect();
-        let now = Instant::now();
+        let now = host::now();
         let before = std::mem::take(&mut self.incomplete);
         for number in incomplete {
             names::incomplete_tasks(stage).increment(1);
@@ -193,7 +195,7 @@ impl StageInstance {
             if task.ending {
                 continue;
             }
-            let mine = self.assigned.contains(number);
+            let mine = self.assigned.contains(number) || flawed!(TaskKeptWhenLost);
             task.ending = !mine;
             // A task that has just ended by itself hears nothing any more.
             let _ = task.controls.send(Control::Assigned { mine });
@@ -216,19 +218,20 @@ impl StageInstance {
             self.tasks.insert(*number, Handed { controls, ending: false });
             let (context, notices, number) = (self.context.clone(), self.notices.clone(), *number);
             let stage = self.context.info.name;
-            let task = match context.info.extractor {
-                None => self.runtime.spawn(task::run(context, number, receiver, notices.clone())),
-                Some(_) => self.runtime.spawn(token::run(context, number, receiver, notices.clone())),
-            };
-            self.runtime.spawn(async move {
-                if task.await.is_err() {
+            let (extracts, told) = (context.info.extractor.is_some(), notices.clone());
+            let ended = move |died: bool| {
+                if died {
                     notices.failed(Failure::new(format!(
                         "stage {stage}: the task of partition {number} died of an error in Flechtwerk itself; please \
                          report it with the panic message above"
                     )));
                 }
                 let _ = notices.sender.send(Notice::Ended { stage: notices.stage, partition: number });
-            });
+            };
+            match extracts {
+                false => host::spawn(&self.runtime, task::run(context, number, receiver, told), ended),
+                true => host::spawn(&self.runtime, token::run(context, number, receiver, told), ended),
+            }
         }
     }
 
@@ -270,7 +273,7 @@ impl StageInstance {
             )));
         }
         let limit = self.context.limits.broker_timeout.max(LEAST_REJOIN_LIMIT);
-        if self.lost.is_some_and(|since| since.elapsed() > limit) {
+        if self.lost.is_some_and(|since| host::since(since) > limit) {
             return Err(Failure::new(format!(
                 "stage {stage}: the session in group {} is lost, and no assignment has come within --broker-timeout \
                  ({}); see whether the brokers are up and can be reached, then start again",
@@ -279,7 +282,7 @@ impl StageInstance {
             )));
         }
         if let Some((number, _)) =
-            self.incomplete.iter().find(|(_, since)| since.elapsed() > INCOMPLETE_LIMIT)
+            self.incomplete.iter().find(|(_, since)| host::since(**since) > INCOMPLETE_LIMIT)
         {
             let members = self.context.group.subscriptions(DESCRIBE_LIMIT);
             return Err(two_subscriptions(&self.context.names, *number, &members.unwrap_or_default()));
@@ -291,7 +294,7 @@ impl StageInstance {
     /// would look as if it were well.
     fn check_inputs(&mut self) -> Result<(), Failure> {
         let limit = self.context.limits.broker_timeout;
-        if self.unknown.is_none_or(|since| since.elapsed() < limit) {
+        if self.unknown.is_none_or(|since| host::since(since) < limit) {
             return Ok(());
         }
         // Nobody says when a topic is known again, so it is asked for.
@@ -308,7 +311,7 @@ impl StageInstance {
                     )));
                 }
                 // Whether it is there is not known: another time.
-                Err(_) => self.unknown = Some(Instant::now()),
+                Err(_) => self.unknown = Some(host::now()),
             }
         }
         Ok(())
@@ -380,6 +383,7 @@ mod tests {
             application_id: "x-demo-join".into(),
             inputs: vec!["words".into(), "profiles".into()],
             leases: vec!["words".into(), "profiles".into()],
+            witness: None,
             outputs: Vec::new(),
             tables: Vec::new(),
             changelog: None,

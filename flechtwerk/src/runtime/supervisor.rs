@@ -5,22 +5,27 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::configs::{self, Loaded};
+#[cfg(feature = "kafka")]
+use super::configs;
+use super::configs::Loaded;
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
+use super::host;
 use super::lag;
 use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
 use super::tables::{TablePlan, Tables};
 use super::watchdog::Watchdog;
-use crate::glue::AnyStage;
+use crate::duration::duration_text;
+use crate::glue::{AnyStage, Env};
 use crate::naming::StageNames;
 use crate::observe::{Health, Restores};
 use crate::port::{Clients, ReaderKind, Schemas, StoreFactory};
+#[cfg(feature = "kafka")]
 use crate::resource::Pool;
-use crate::settings::duration_text;
 
 /// How often the supervisor looks for what only time tells.
 const TICK: Duration = Duration::from_millis(200);
@@ -71,6 +76,7 @@ impl Stopper {
     }
 }
 
+#[cfg(feature = "kafka")]
 /// Runs until it is told to stop or something fails, in the runtime of the resources, which it closes. `started` gets the means to stop it.
 pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Result<(), RunError> {
     let (sender, notices) = channel();
@@ -78,23 +84,7 @@ pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Resu
     let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
     let (mut tables, mut stages, mut lag) = (Tables::default(), Vec::new(), None);
     let result = work(plan, &pool, &sender, &notices, &mut tables, &mut stages, &mut lag);
-    let ended = match result {
-        Ok(()) => {
-            let until = Instant::now() + shutdown_timeout;
-            end(&mut stages, &notices, Some(shutdown_timeout), until).map_err(|unclean| {
-                // What fails in the middle of a clean stop is a failure like any other, but for the time there is.
-                let now = Instant::now();
-                let most = until.max(now + LET_GO_LIMIT).min(now + FAILURE_LIMIT);
-                let until = if unclean.at_once { now + LET_GO_LIMIT } else { most };
-                let _ = end(&mut stages, &notices, None, until);
-                unclean.failure
-            })
-        }
-        Err(failure) => {
-            let _ = end(&mut stages, &notices, None, Instant::now() + FAILURE_LIMIT);
-            Err(failure)
-        }
-    };
+    let ended = end_all(result, &mut stages, &notices, shutdown_timeout);
     leave(&stages, stay && ended.is_ok());
     tables.stop();
     pool.close();
@@ -102,6 +92,52 @@ pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Resu
     ended.map_err(|failure| RunError(failure.message))
 }
 
+/// The same in a simulated process: without tables, resources and what only observes.
+#[cfg(feature = "simulation")]
+pub(crate) fn run_simulated(
+    plan: Plan,
+    runtime: &Handle,
+    started: impl FnOnce(Stopper),
+) -> Result<(), RunError> {
+    let (sender, notices) = channel();
+    started(Stopper(sender.clone()));
+    let (stay, shutdown_timeout) = (plan.stay_in_group, plan.shutdown_timeout);
+    let (tables, mut stages) = (Tables::default(), Vec::new());
+    let loaded = plan.stages.iter().map(|_| None).collect();
+    let result = start_stages(plan, (&Env::default(), runtime), &sender, &tables, loaded, &mut stages)
+        .and_then(|()| supervise(&mut stages, &notices));
+    let ended = end_all(result, &mut stages, &notices, shutdown_timeout);
+    leave(&stages, stay && ended.is_ok());
+    ended.map_err(|failure| RunError(failure.message))
+}
+
+/// Ends all stages, cleanly if nothing has failed.
+fn end_all(
+    result: Result<(), Failure>,
+    stages: &mut [StageInstance],
+    notices: &Receiver<Notice>,
+    shutdown_timeout: Duration,
+) -> Result<(), Failure> {
+    match result {
+        Ok(()) => {
+            let until = host::now() + shutdown_timeout;
+            end(stages, notices, Some(shutdown_timeout), until).map_err(|unclean| {
+                // What fails in the middle of a clean stop is a failure like any other, but for the time there is.
+                let now = host::now();
+                let most = until.max(now + LET_GO_LIMIT).min(now + FAILURE_LIMIT);
+                let until = if unclean.at_once { now + LET_GO_LIMIT } else { most };
+                let _ = end(stages, notices, None, until);
+                unclean.failure
+            })
+        }
+        Err(failure) => {
+            let _ = end(stages, notices, None, host::now() + FAILURE_LIMIT);
+            Err(failure)
+        }
+    }
+}
+
+#[cfg(feature = "kafka")]
 /// Closes all clients. One that takes too long is left behind: the process ends, and nothing is lost by that.
 fn close(stages: Vec<StageInstance>, lag: Option<lag::Observer>) {
     let (closed, wait) = channel();
@@ -114,6 +150,7 @@ fn close(stages: Vec<StageInstance>, lag: Option<lag::Observer>) {
     }
 }
 
+#[cfg(feature = "kafka")]
 /// From the tables to the end.
 fn work(
     plan: Plan,
@@ -130,7 +167,7 @@ fn work(
     }
     // Before any group is joined: a token that starts finds all its configs (S10.5).
     let Some(loaded) = configs::load(&plan, sender, notices)? else { return Ok(()) };
-    start_stages(plan, pool, sender, tables, loaded, stages)?;
+    start_stages(plan, (pool.env(), pool.runtime()), sender, tables, loaded, stages)?;
     *lag = Some(lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect()));
     supervise(stages, notices)
 }
@@ -149,7 +186,7 @@ fn tables_are_read(tables: &Tables, notices: &Receiver<Notice>) -> Result<bool, 
 
 fn start_stages(
     plan: Plan,
-    pool: &Pool,
+    (env, runtime): (&Env, &Handle),
     sender: &Sender<Notice>,
     tables: &Tables,
     loaded: Vec<Option<Loaded>>,
@@ -193,7 +230,7 @@ fn start_stages(
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);
         }
-        let env = pool.env().clone().for_inputs(one.names.inputs.clone());
+        let env = env.clone().for_inputs(one.names.inputs.clone());
         let context = Arc::new(StageContext {
             stage: one.stage,
             info,
@@ -214,7 +251,7 @@ fn start_stages(
             configs,
             polls: Arc::new(Semaphore::new(plan.limits.max_concurrent_polls.min(Semaphore::MAX_PERMITS))),
         });
-        stages.push(StageInstance::new(context, notices, pool.runtime().clone(), plan.health.clone()));
+        stages.push(StageInstance::new(context, notices, runtime.clone(), plan.health.clone()));
     }
     Ok(())
 }
@@ -222,13 +259,14 @@ fn start_stages(
 /// Connects ahead of need, while the group forms.
 fn warm_up(reader: &Arc<dyn crate::port::Reader>, topics: Vec<Arc<str>>) {
     let reader = reader.clone();
-    std::thread::spawn(move || reader.warm_up(&topics, Duration::from_secs(5)));
+    // Without it the first requests take a little longer.
+    let _ = host::thread("warm-up".into(), move || reader.warm_up(&topics, Duration::from_secs(5)));
 }
 
 /// Hands notices on until a stop or a failure.
 fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result<(), Failure> {
     loop {
-        match notices.recv_timeout(TICK) {
+        match host::receive(notices, TICK) {
             Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
             Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
             Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
@@ -266,7 +304,7 @@ fn end(
 ) -> Result<(), Unclean> {
     stages.iter_mut().for_each(|stage| stage.stop(clean.is_some()));
     while !stages.iter().all(StageInstance::is_stopped) {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(host::now());
         if left.is_zero() {
             return match clean {
                 Some(limit) => Err(Failure::new(format!(
@@ -278,7 +316,7 @@ fn end(
                 None => Ok(()),
             };
         }
-        match notices.recv_timeout(left.min(TICK)) {
+        match host::receive(notices, left.min(TICK)) {
             Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
             Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
             Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
@@ -298,13 +336,17 @@ fn end(
 
 /// Leaves all groups at once.
 fn leave(stages: &[StageInstance], stay: bool) {
+    let leave = |stage: &StageInstance| {
+        if let Err(error) = stage.context().group.leave(stay, LEAVE_LIMIT) {
+            tracing::warn!(stage = stage.context().info.name, "the group was not left: {error}");
+        }
+    };
+    if let [stage] = stages {
+        return leave(stage);
+    }
     std::thread::scope(|scope| {
         for stage in stages {
-            scope.spawn(move || {
-                if let Err(error) = stage.context().group.leave(stay, LEAVE_LIMIT) {
-                    tracing::warn!(stage = stage.context().info.name, "the group was not left: {error}");
-                }
-            });
+            scope.spawn(move || leave(stage));
         }
     });
 }

@@ -13,6 +13,7 @@ use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
 use super::control::{Control, end_worker, start_worker, thread_died};
 use super::error::Failure;
+use super::host;
 use super::messages;
 use super::reading::Reading;
 use super::rounds::{self, Finished, OfBatch, Running, Taken};
@@ -28,8 +29,6 @@ use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Ove
 mod firing;
 mod waking;
 
-/// Positions that moved without any record are committed after this long (S3.3).
-const IDLE_COMMIT: Duration = Duration::from_secs(60);
 /// Looks at the queues now and then even if nothing woke the task.
 const FALLBACK_POLL: Duration = Duration::from_millis(500);
 
@@ -75,7 +74,7 @@ pub(super) async fn run(
             finished = rounds::next(&mut task.running) => task.finished(finished),
             () = notify.notified(), if may_take => {}
             () = async { match wake_at {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
+                Some(at) => host::sleep_until(at).await,
                 None => pending().await,
             }} => {}
         }
@@ -191,7 +190,7 @@ impl Task {
 
     fn control(&mut self, control: Control) {
         if let (Some(limit), None) = (control.limit(&self.context), self.end_until) {
-            self.end_until = Some(Instant::now() + limit);
+            self.end_until = Some(host::now() + limit);
         }
         self.stopping |= control == Control::Stop;
         if self.stopping && self.asking {
@@ -210,9 +209,7 @@ impl Task {
         for command in commands {
             tracing::debug!(stage = self.context.info.name, partition = self.partition, ?command, "next");
             match command {
-                Command::Wait => {
-                    self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)
-                }
+                Command::Wait => self.wait_until = Some(host::now() + self.context.limits.heartbeat_interval),
                 Command::Fence => self.worker.ask(Work::Fence),
                 Command::DropProducer => self.worker.ask(Work::DropProducer),
                 Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),
@@ -226,7 +223,7 @@ impl Task {
                 Command::Run { positions } => self.begin(positions),
                 Command::Discard { keep } => self.discard(keep),
                 Command::Send { id, stamp, positions, paced } => {
-                    self.last_commit = Some(Instant::now());
+                    self.last_commit = Some(host::now());
                     let batch = self.batch(id);
                     self.overlay.committing(batch.layer.clone());
                     self.worker.ask(Work::Send { batch, stamp, positions, paced });
@@ -268,7 +265,9 @@ impl Task {
         self.reading = None;
         self.held = Held::default();
         self.timing = None;
-        self.overlay.discard();
+        if !flawed!(StateKeptAfterAbort) {
+            self.overlay.discard();
+        }
         let building = std::mem::take(&mut self.building);
         let mut discarded =
             self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
@@ -297,7 +296,7 @@ impl Task {
 
     /// Everything that can be done now without waiting.
     fn work(&mut self) {
-        let now = Instant::now();
+        let now = host::now();
         if self.wait_until.take_if(|until| *until <= now).is_some() {
             self.step(Event::Waited);
         }
@@ -403,7 +402,11 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    self.overlay.change(key, bucket.state, bucket.change);
+                    let before = match &self.store {
+                        Some(store) if flawed!(UnchangedByStore) => rounds::stored(&**store, &key),
+                        _ => bucket.state,
+                    };
+                    self.overlay.change(key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
@@ -434,7 +437,7 @@ impl Task {
             reading.reach_ends(&self.held);
         }
         if self.building.is_empty() && self.has_moved() {
-            self.moved.get_or_insert_with(Instant::now);
+            self.moved.get_or_insert_with(host::now);
         }
     }
 
@@ -452,10 +455,11 @@ impl Task {
         if self.running.is_some() || !self.machine.may_compute() {
             return;
         }
-        let now = Instant::now();
+        let now = host::now();
         let may_commit = self.commit_due().is_none_or(|due| due <= now);
         let due = !self.building.is_empty() && self.machine.may_send() && may_commit;
-        let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
+        let idle = self.moved.is_some_and(|since| since + self.context.limits.idle_commit <= now)
+            && self.has_moved();
         if !self.building.is_empty() && self.is_full() || due || idle {
             self.close();
         }
@@ -463,7 +467,13 @@ impl Task {
 
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
-        let positions = reading.positions.clone();
+        let mut positions = reading.positions.clone();
+        if flawed!(PositionTooFar) {
+            positions[0] += 1;
+        }
+        if flawed!(PositionTooShort) && self.building.records > 0 {
+            positions[0] -= 1;
+        }
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.close_layer();

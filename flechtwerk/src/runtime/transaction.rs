@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::context::{Cancel, StageContext};
 use super::error::Failure;
+use super::host;
+use crate::duration::duration_text;
 use crate::format::ChangelogRecord;
 use crate::glue::{Cause, OutputRecord, Outputs};
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
-use crate::settings::duration_text;
 use crate::task::{Abort, Outcome, Stamp};
 
 /// One slice of a commit; between slices the producer's events are served and a stop is noticed.
@@ -44,9 +45,11 @@ pub(super) fn send(
     };
     let end_txn_sent = producer.unanswered().sent_end_txn > before.sent_end_txn;
     // The checks of the start have seen every topic, so one that a broker does not know may be known to it in a moment.
-    let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(Instant::now));
+    let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(host::now));
     match error.kind {
-        ErrorKind::Hopeless if since.is_some_and(|since| since.elapsed() < context.limits.broker_timeout) => {
+        ErrorKind::Hopeless
+            if since.is_some_and(|since| host::since(since) < context.limits.broker_timeout) =>
+        {
             Ok(abort(producer, &error, before, end_txn_sent))
         }
         ErrorKind::Hopeless => {
@@ -85,7 +88,7 @@ fn attempt(
         .zip(transaction.positions)
         .map(|(at, offset)| OffsetCommit { at, offset: *offset, metadata: metadata.clone() })
         .collect();
-    let until = Instant::now() + context.limits.broker_timeout;
+    let until = host::now() + context.limits.broker_timeout;
     // The offsets go first. While the coordinator still ends the previous transaction it refuses both requests that
     // begin the next one; the client repeats this one after a millisecond, that of a produce only after twenty. And
     // a group that has moved on is noticed before anything is produced.
@@ -94,7 +97,15 @@ fn attempt(
     if let Some(changelog) = &context.changelog
         && !transaction.changes.is_empty()
     {
-        producer.produce_changelog(&changelog.topic, transaction.partition, transaction.changes)?;
+        let kept: Vec<ChangelogRecord>;
+        let changes = match flawed!(TombstoneDropped) {
+            false => transaction.changes,
+            true => {
+                kept = transaction.changes.iter().filter(|change| change.value.is_some()).cloned().collect();
+                &kept
+            }
+        };
+        producer.produce_changelog(&changelog.topic, transaction.partition, changes)?;
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {
@@ -113,11 +124,11 @@ fn repeat(
     loop {
         match call() {
             Err(error) if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Retriable) => {
-                if cancel.is_cancelled() || Instant::now() >= until {
+                if cancel.is_cancelled() || host::now() >= until {
                     return Err(error);
                 }
                 if error.kind == ErrorKind::Retriable {
-                    std::thread::sleep(Duration::from_millis(5));
+                    host::sleep(Duration::from_millis(5));
                 }
             }
             result => return result,
@@ -154,6 +165,9 @@ fn abort(
 
 /// True if a request was sent since `before` and never answered (S3.7).
 fn is_suspect(before: Unanswered, after: Unanswered, aborted: bool) -> bool {
+    if flawed!(SuspectGoesOn) {
+        return false;
+    }
     let transactional = after.lost_txn > before.lost_txn || after.open_txn > 0;
     let produce = after.lost_produce > before.lost_produce || after.open_produce > 0;
     transactional || (aborted && produce)

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::host;
+
 /// What a task's user code is busy with.
 #[derive(Clone, Debug)]
 struct Busy {
@@ -35,13 +37,13 @@ impl Drop for Watched {
 impl Watchdog {
     /// The task starts to run user code.
     pub(crate) fn start(&self, partition: i32, place: String) {
-        self.lock().insert((partition, 0), Busy { since: Instant::now(), place });
+        self.lock().insert((partition, 0), Busy { since: host::now(), place });
     }
 
     /// A token calls the extractor's function; `number` tells the calls of one token apart.
     pub(crate) fn call(&self, token: i32, number: u64, place: String) -> Watched {
         let call = (token, number);
-        self.lock().insert(call, Busy { since: Instant::now(), place });
+        self.lock().insert(call, Busy { since: host::now(), place });
         Watched { watchdog: self.clone(), call }
     }
 
@@ -58,7 +60,7 @@ impl Watchdog {
     pub(crate) fn overdue(&self, limit: Duration) -> Option<(i32, String)> {
         let busy = self.lock();
         busy.iter()
-            .find(|(_, busy)| busy.since.elapsed() > limit)
+            .find(|(_, busy)| host::since(busy.since) > limit)
             .map(|((partition, _), busy)| (*partition, busy.place.clone()))
     }
 }

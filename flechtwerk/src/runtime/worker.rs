@@ -10,12 +10,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::batch::ClosedBatch;
 use super::context::{Cancel, StageContext};
 use super::error::{Failure, chain};
+use super::host;
 use super::messages;
 use super::patience::Patience;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
-use crate::port::{ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
+use crate::port::{Committed, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
 use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 
 /// How often an idle producer's logs and events are served.
@@ -76,10 +77,11 @@ impl Worker {
             producer: None,
             store: None,
             patience: Patience::default(),
+            early: None,
             unknown: None,
         };
         let name = format!("{}/{partition}", thread.context.info.name);
-        std::thread::Builder::new().name(name).spawn(move || thread.run(&queue))?;
+        host::thread(name, move || thread.run(&queue))?;
         Ok(Worker { work, cancel })
     }
 
@@ -87,6 +89,12 @@ impl Worker {
     pub(super) fn ask(&self, work: Work) {
         let _ = self.work.send(work);
     }
+}
+
+/// What the group has committed, as the state machine is told.
+fn positions(committed: Vec<Committed>) -> Vec<CommittedInput> {
+    let input = |one: Committed| CommittedInput { offset: one.offset, metadata: one.metadata };
+    committed.into_iter().map(input).collect()
 }
 
 struct Thread {
@@ -99,6 +107,8 @@ struct Thread {
     store: Option<Arc<dyn Store>>,
     /// How often in a row transactions took too long.
     patience: Patience,
+    /// What was committed before the fence; kept only by a flaw.
+    early: Option<Vec<CommittedInput>>,
     /// Since when every transaction has met a topic that a broker does not know.
     unknown: Option<Instant>,
 }
@@ -107,7 +117,7 @@ impl Thread {
     fn run(mut self, queue: &Receiver<Work>) {
         let mut quit = false;
         while !quit {
-            let work = match queue.recv_timeout(SERVE_INTERVAL) {
+            let work = match host::receive(queue, SERVE_INTERVAL) {
                 Ok(work) => work,
                 Err(RecvTimeoutError::Timeout) => {
                     self.serve();
@@ -182,11 +192,17 @@ impl Thread {
     fn fence(&mut self) -> Result<(), Failure> {
         self.producer = None;
         let context = self.context.clone();
-        let transactional_id = context.names.transactional_id(self.partition);
+        if flawed!(PositionsBeforeFence) {
+            self.early = context.group.committed(&self.inputs, ASK_LIMIT).ok().map(positions);
+        }
+        let mut transactional_id = context.names.transactional_id(self.partition);
+        if flawed!(RandomTransactionalId) {
+            transactional_id += &format!("-{}", host::random());
+        }
         let warm_up = &context.names.leases[0];
-        let until = Instant::now() + context.limits.broker_timeout;
+        let until = host::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
-        let mut quiet_until = Instant::now() + FENCE_QUIET;
+        let mut quiet_until = host::now() + FENCE_QUIET;
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(());
@@ -199,20 +215,21 @@ impl Thread {
                 Ok(producer) => {
                     self.producer = Some(producer);
                     names::fences(context.info.name, self.partition).increment(1);
-                    self.report(Event::Fenced { owner: format!("{:016x}", rand::random::<u64>()) });
+                    let name = if flawed!(StampWithoutOwner) { 0 } else { host::random() };
+                    self.report(Event::Fenced { owner: format!("{name:016x}") });
                     return Ok(());
                 }
                 Err(error) => match error.kind {
                     ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Abortable | ErrorKind::Fatal
-                        if Instant::now() < until =>
+                        if host::now() < until =>
                     {
                         tracing::debug!(
                             stage = context.info.name,
                             partition = self.partition,
                             "fencing again: {error}"
                         );
-                        if Instant::now() >= quiet_until {
-                            quiet_until = Instant::now() + FENCE_QUIET;
+                        if host::now() >= quiet_until {
+                            quiet_until = host::now() + FENCE_QUIET;
                             tracing::warn!(
                                 stage = context.info.name,
                                 partition = self.partition,
@@ -220,7 +237,7 @@ impl Thread {
                             );
                         }
                         limit = (limit * 2).min(Duration::from_secs(5));
-                        std::thread::sleep(Duration::from_millis(10));
+                        host::sleep(Duration::from_millis(10));
                     }
                     ErrorKind::Fenced => {
                         self.report(Event::FenceLost { error: error.to_string() });
@@ -237,11 +254,8 @@ impl Thread {
         let answer = self
             .context
             .retry(&what, &self.cancel, || self.context.group.committed(&self.inputs, ASK_LIMIT))?;
-        if let Some(committed) = answer {
-            let committed = committed
-                .into_iter()
-                .map(|one| CommittedInput { offset: one.offset, metadata: one.metadata })
-                .collect();
+        if let Some(committed) = answer.map(positions) {
+            let committed = self.early.take().unwrap_or(committed);
             self.report(Event::Offsets(committed));
         }
         Ok(())
@@ -251,22 +265,22 @@ impl Thread {
     fn read_changelog_end(&mut self) -> Result<(), Failure> {
         let context = self.context.clone();
         let (Some(at), Some(reader)) = (self.changelog(), &context.changelogs) else { return Ok(()) };
-        let mut said = Instant::now();
+        let mut said = host::now();
         let mut waiting = false;
         loop {
             let answer = context.retry(&format!("read the end of changelog {at}"), &self.cancel, || {
                 reader.watermarks(&at, ASK_LIMIT)
             })?;
             let Some(marks) = answer else { return Ok(()) };
-            if marks.stable >= marks.high {
+            if marks.stable >= marks.high || flawed!(NoWaitForStable) {
                 names::changelog_blocked(context.info.name, self.partition).set(0.0);
                 self.check_changelog()?;
                 self.report(Event::ChangelogEnd(marks.high));
                 return Ok(());
             }
-            if !waiting || said.elapsed() > Duration::from_secs(10) {
+            if !waiting || host::since(said) > Duration::from_secs(10) {
                 waiting = true;
-                said = Instant::now();
+                said = host::now();
                 names::changelog_blocked(context.info.name, self.partition).set(1.0);
                 tracing::warn!(
                     stage = context.info.name,
@@ -283,7 +297,7 @@ impl Thread {
             if self.cancel.is_cancelled() {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            host::sleep(Duration::from_millis(20));
         }
     }
 
@@ -400,7 +414,7 @@ impl Thread {
     ) -> Result<(), Failure> {
         let (stage, partition) = (self.context.info.name, self.partition);
         if paced {
-            std::thread::sleep(REDO_PAUSE);
+            host::sleep(REDO_PAUSE);
         }
         let Some(producer) = &mut self.producer else {
             let outcome = Outcome::Dead { fenced: false, error: "the producer is gone".into() };
@@ -415,10 +429,17 @@ impl Thread {
             stamp,
             page: batch.page.as_deref(),
         };
-        let began = Instant::now();
+        if flawed!(StoreBeforeCommit)
+            && let Some(store) = &self.store
+            && let Ok(Some(before)) = store.stamp()
+        {
+            // Under the stamp that it has: a later one would give it away.
+            let _ = store.apply(transaction.changes, &before);
+        }
+        let began = host::now();
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
-        let took = began.elapsed();
+        let took = host::since(began);
         self.patience.check_duration(&self.context, &outcome, took, batch)?;
         self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {

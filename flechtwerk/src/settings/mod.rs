@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use crate::resource::Tree;
 
+pub(crate) use crate::duration::duration_text;
 #[cfg(test)]
 pub(crate) use keys::flag_names;
 pub(crate) use keys::{flag, is_connection};
@@ -30,7 +31,7 @@ pub(crate) use load::read;
 #[cfg(all(test, feature = "schema-registry"))]
 pub(crate) use schema_registry::Access;
 pub(crate) use schema_registry::SchemaRegistry;
-pub(crate) use values::{Secret, bytes_text, duration_text};
+pub(crate) use values::{Secret, bytes_text};
 
 /// Everything that can be set, with its default.
 #[derive(Clone, Debug, PartialEq)]

@@ -235,12 +235,6 @@ impl Setting for Vec<String> {
     }
 }
 
-/// A time as it would be written in a setting, in milliseconds at the finest.
-pub(crate) fn duration_text(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    humantime::format_duration(Duration::from_millis(millis)).to_string().replace(' ', "")
-}
-
 /// A number of bytes as it would be written in a setting.
 pub(crate) fn bytes_text(bytes: usize) -> String {
     match bytes {
@@ -254,6 +248,7 @@ pub(crate) fn bytes_text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::duration::duration_text;
 
     fn read<T: Setting>(text: &str) -> Option<T> {
         T::read(&Value::from(text))

@@ -3,29 +3,29 @@
 use super::Stamp;
 
 /// Names a batch of one task; grows by one with each.
-pub(crate) type BatchId = u64;
+pub type BatchId = u64;
 
 /// What the group has committed for one input of the task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommittedInput {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CommittedInput {
     /// `None` where nothing is committed.
-    pub(crate) offset: Option<i64>,
+    pub offset: Option<i64>,
     /// The metadata beside it, a stamp where one of us wrote it.
-    pub(crate) metadata: String,
+    pub metadata: String,
 }
 
 /// First and next offset of an input partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InputRange {
-    pub(crate) low: i64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InputRange {
+    pub low: i64,
     /// Where a read_committed reader ends.
-    pub(crate) stable: i64,
-    pub(crate) high: i64,
+    pub stable: i64,
+    pub high: i64,
 }
 
 /// Why a transaction was aborted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Abort {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Abort {
     /// The group moved on: no failure of the batch (S5.2).
     Generation,
     /// Anything else that an abort remedies.
@@ -33,8 +33,8 @@ pub(crate) enum Abort {
 }
 
 /// How sending a batch ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
     /// Committed. With `suspect`, a request was sent and never answered: the producer must not be used again.
     Committed { suspect: bool },
     /// Not committed, and aborted: the producer may go on unless it is `suspect`.
@@ -46,8 +46,8 @@ pub(crate) enum Outcome {
 }
 
 /// An event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
     /// A new assignment, with or without this task.
     Assigned { mine: bool },
     /// A rebalance has begun; the task stays ours until the next assignment.
@@ -87,8 +87,8 @@ pub(crate) enum Event {
 }
 
 /// Something an operator should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Warning {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Warning {
     /// These inputs are new to the stage and start where `start` says.
     NewInputs(Vec<usize>),
     /// The store is wiped and restored.
@@ -100,8 +100,8 @@ pub(crate) enum Warning {
 }
 
 /// What stops the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
     /// A committed offset lies outside its partition.
     OutOfRange { input: usize, offset: i64, range: InputRange },
     /// State without any committed offset.
@@ -115,8 +115,8 @@ pub(crate) enum Stop {
 }
 
 /// A command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
     /// Answer with `Waited` after one heartbeat interval.
     Wait,
     /// Drop the producer, if there is one, and fence with a fresh one.

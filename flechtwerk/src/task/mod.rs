@@ -8,8 +8,8 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use event::*;
-pub(crate) use machine::{Config, FIRST_POSITIONS, Machine};
-pub(crate) use overlay::{Layer, Overlay};
+pub use event::*;
+pub use machine::{Config, FIRST_POSITIONS, Machine};
+pub use overlay::{Layer, Overlay};
 pub(crate) use round::{Grouped, group};
-pub(crate) use stamp::{RESETTING, Stamp};
+pub use stamp::{RESETTING, Stamp};

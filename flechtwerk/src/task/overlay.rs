@@ -16,7 +16,7 @@ use crate::timers::{Clock, summary};
 /// The changes of one batch, by changelog key. They lie in one list, as they go to the changelog and the store;
 /// the index only names their places.
 #[derive(Debug, Default)]
-pub(crate) struct Layer {
+pub struct Layer {
     changes: Vec<ChangelogRecord>,
     /// The state before the batch, for each change; empty once the batch is closed.
     before: Vec<Option<Bytes>>,
@@ -38,12 +38,12 @@ impl Layer {
     }
 
     /// Bytes of keys and new values.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The final writes of a closed batch: one for each key, none where the state is what it was before.
-    pub(crate) fn changes(&self) -> &[ChangelogRecord] {
+    pub fn changes(&self) -> &[ChangelogRecord] {
         &self.changes
     }
 
@@ -61,7 +61,7 @@ impl Layer {
     }
 
     /// Adds what nobody looks up, after the layer was closed.
-    pub(crate) fn note(&mut self, note: ChangelogRecord) {
+    pub fn note(&mut self, note: ChangelogRecord) {
         self.changes.push(note);
     }
 
@@ -138,27 +138,27 @@ impl Layer {
 
 /// The layers above the store.
 #[derive(Debug, Default)]
-pub(crate) struct Overlay {
+pub struct Overlay {
     building: Layer,
     committing: Option<Arc<Layer>>,
 }
 
 impl Overlay {
     /// The state under this key, where a layer has it: the outer `None` sends the caller to the store.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
+    pub fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
         self.building.get(key).or_else(|| self.committing.as_ref().and_then(|layer| layer.get(key))).cloned()
     }
 
     /// Changelog keys of timers whose entry in the store is not the last, with the earliest due time of this clock, in the
     /// order of due times but for the change from the batch being built to the one that commits.
-    pub(crate) fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
+    pub fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
         let committing = self.committing.iter().flat_map(move |layer| layer.due(clock));
         let older = committing.filter(|(_, key)| self.building.place(key).is_none());
         self.building.due(clock).chain(older)
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.
-    pub(crate) fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange) {
+    pub fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange) {
         match change {
             StateChange::Unchanged => {}
             StateChange::Set(bytes) => self.building.set(key, state, Some(bytes)),
@@ -167,12 +167,12 @@ impl Overlay {
     }
 
     /// Bytes of the changes of the batch being built.
-    pub(crate) fn building_bytes(&self) -> usize {
+    pub fn building_bytes(&self) -> usize {
         self.building.bytes()
     }
 
     /// Closes the batch being built, and forgets it until [`Overlay::committing`]: nothing is computed before.
-    pub(crate) fn close(&mut self) -> Layer {
+    pub fn close(&mut self) -> Layer {
         // The next batch will hardly be larger, and growing step by step moves everything each time.
         let next = Layer::with_capacity(self.building.changes.len());
         let mut layer = std::mem::replace(&mut self.building, next);
@@ -181,17 +181,17 @@ impl Overlay {
     }
 
     /// A closed batch is being committed from here on.
-    pub(crate) fn committing(&mut self, layer: Arc<Layer>) {
+    pub fn committing(&mut self, layer: Arc<Layer>) {
         self.committing = Some(layer);
     }
 
     /// The batch that was committing is in the store.
-    pub(crate) fn applied(&mut self) {
+    pub fn applied(&mut self) {
         self.committing = None;
     }
 
     /// Forgets everything.
-    pub(crate) fn discard(&mut self) {
+    pub fn discard(&mut self) {
         *self = Overlay::default();
     }
 }

@@ -6,22 +6,22 @@
 use std::fmt;
 
 /// Written in place of a stamp while `reset` is under way; it stops every start.
-pub(crate) const RESETTING: &str = "resetting";
+pub const RESETTING: &str = "resetting";
 
 /// `{owner}:{counter}:{changelog topic id, or -}`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// Random, and new with every fence.
-    pub(crate) owner: String,
+    pub owner: String,
     /// The committed one plus 1.
-    pub(crate) counter: u64,
+    pub counter: u64,
     /// Topic id of the changelog; `None` for a stage without state.
-    pub(crate) changelog: Option<String>,
+    pub changelog: Option<String>,
 }
 
 impl Stamp {
     /// Reads a stamp; `None` for anything else, such as the metadata of other tools.
-    pub(crate) fn parse(text: &str) -> Option<Stamp> {
+    pub fn parse(text: &str) -> Option<Stamp> {
         let mut parts = text.split(':');
         let (owner, counter, changelog) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() || owner.is_empty() || changelog.is_empty() {

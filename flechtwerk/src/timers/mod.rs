@@ -1,6 +1,6 @@
 //! Timers: what a stage wants to do later.
 
-#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a task keeps its stream time"))]
+#[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only a task keeps its stream time"))]
 mod list;
 
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::state::kept;
 
 pub use list::Clock;
 pub(crate) use list::{LONGEST_NAME, MOST, Pending, decode, encode, summary};
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
 pub(crate) use list::{ListError, STREAM_TIME, Summary, decode_stream_time, encode_stream_time};
 
 /// The last millisecond of the year 9999. What is later was hardly meant as milliseconds.

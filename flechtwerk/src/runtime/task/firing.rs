@@ -11,6 +11,7 @@ use crate::glue::StateChange;
 use crate::observe::names;
 use crate::port::StoreError;
 use crate::runtime::error::chain;
+use crate::runtime::host;
 use crate::runtime::rounds::Taken;
 use crate::runtime::timing::Timing;
 use crate::task::{Event, Grouped, Layer};
@@ -66,14 +67,14 @@ impl Task {
         let Some(timing) = &mut self.timing else { return Ok(Firing::Nothing) };
         let now = wall_clock();
         let interval = self.context.limits.commit_interval;
-        if timing.wall_clock || timing.last.is_none_or(|last| last.elapsed() >= interval) {
+        if timing.wall_clock || timing.last.is_none_or(|last| host::since(last) >= interval) {
             let keys = timing.due(Clock::WallClock, now, room, &self.overlay, self.store.as_deref())?;
             if !keys.is_empty() {
                 if !timing.wall_clock && !self.building.is_empty() {
                     return Ok(Firing::Close);
                 }
                 timing.wall_clock = true;
-                timing.last = Some(Instant::now());
+                timing.last = Some(host::now());
                 let event_time = timing.stream_time;
                 return Ok(Firing::of(keys, DueBy { event_time, wall_clock: Some(now) }));
             }
@@ -89,7 +90,7 @@ impl Task {
     pub(super) fn next_timer_at(&self) -> Option<Instant> {
         let timing = self.timing.as_ref()?;
         let wait = timing.next(Clock::WallClock).saturating_sub(wall_clock()).max(0);
-        let due = Instant::now().checked_add(Duration::from_millis(wait as u64))?;
+        let due = host::now().checked_add(Duration::from_millis(wait as u64))?;
         Some(timing.last.map_or(due, |last| due.max(last + self.context.limits.commit_interval)))
     }
 

@@ -13,21 +13,21 @@ use crate::task::event::{
 use crate::task::stamp::Stamp;
 
 /// The batch that commits the resolved start of new inputs, before anything is read.
-pub(crate) const FIRST_POSITIONS: BatchId = 0;
+pub const FIRST_POSITIONS: BatchId = 0;
 
 /// What a machine must know of its task.
-#[derive(Clone, Debug)]
-pub(crate) struct Config {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
     /// Number of inputs.
-    pub(crate) inputs: usize,
+    pub inputs: usize,
     /// Topic id of the changelog; `None` for a stage without state.
-    pub(crate) changelog: Option<String>,
+    pub changelog: Option<String>,
     /// Inputs without a committed offset start at the end instead of the beginning.
-    pub(crate) start_latest: bool,
+    pub start_latest: bool,
 }
 
 /// Where the task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// For a new assignment or one heartbeat interval, then the fence.
     Waiting,
@@ -46,7 +46,7 @@ enum Phase {
 }
 
 /// How far a batch that was handed over is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Progress {
     Sending,
     /// Aborted because the group moved on: to be sent again.
@@ -57,7 +57,7 @@ enum Progress {
     Applying,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlight {
     id: BatchId,
     positions: Vec<i64>,
@@ -65,7 +65,7 @@ struct InFlight {
     progress: Progress,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stopping {
     No,
     /// Commit what was computed; `drained`: the driver has closed its last batch.
@@ -75,8 +75,8 @@ enum Stopping {
 }
 
 /// See the module.
-#[derive(Clone, Debug)]
-pub(crate) struct Machine {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Machine {
     config: Config,
     phase: Phase,
     /// A rebalance has begun and its assignment is not known yet.
@@ -100,7 +100,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// A task that was just assigned, and its first commands.
-    pub(crate) fn new(config: Config) -> (Machine, Vec<Command>) {
+    pub fn new(config: Config) -> (Machine, Vec<Command>) {
         let mut machine = Machine {
             config,
             phase: Phase::Waiting,
@@ -122,37 +122,37 @@ impl Machine {
     }
 
     /// True while the driver may take records and compute: it reads, and has no closed batch waiting.
-    pub(crate) fn may_compute(&self) -> bool {
+    pub fn may_compute(&self) -> bool {
         self.live && self.ready.is_none() && self.phase != Phase::Ending && self.stopping == Stopping::No
     }
 
     /// True while a closed batch can be handed over: none waits, and what is computed counts.
-    pub(crate) fn may_close(&self) -> bool {
+    pub fn may_close(&self) -> bool {
         self.live && self.ready.is_none() && self.phase != Phase::Ending
     }
 
     /// True if a batch closed now would be sent at once.
-    pub(crate) fn may_send(&self) -> bool {
+    pub fn may_send(&self) -> bool {
         self.phase == Phase::Running && self.in_flight.is_none() && self.ready.is_none()
     }
 
     /// True from the first reading until everything computed is discarded.
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.live
     }
 
     /// True after [`Command::End`] or [`Command::Fail`].
-    pub(crate) fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
 
     /// The positions that are known to be committed, one for each input; empty before they were read.
-    pub(crate) fn committed(&self) -> Vec<Option<i64>> {
+    pub fn committed(&self) -> Vec<Option<i64>> {
         self.known.iter().map(|input| input.offset).collect()
     }
 
     /// Takes an event and says what is to be done.
-    pub(crate) fn step(&mut self, event: Event) -> Vec<Command> {
+    pub fn step(&mut self, event: Event) -> Vec<Command> {
         let mut out = Vec::new();
         if self.phase == Phase::Ended {
             return out;

@@ -33,12 +33,14 @@ impl Machine {
         if !self.live {
             return self.adopt(committed, out);
         }
+        let committed = if flawed!(NoStampAfterFence) { self.known.clone() } else { committed };
         let batch = self.in_flight.as_ref().filter(|batch| batch.progress == Progress::Unsettled);
-        if batch.is_some_and(|batch| committed == stamped(&batch.positions, &batch.stamp)) {
+        let done = batch.is_some_and(|batch| committed == stamped(&batch.positions, &batch.stamp));
+        if done && !flawed!(SentAgain) {
             // The batch of unknown outcome was committed.
             self.phase = Phase::Running;
             self.committed_in_flight(out);
-        } else if committed == self.known {
+        } else if committed == self.known || done {
             // Nothing has happened since: whatever was handed over and is not committed goes out again.
             self.phase = Phase::Running;
             match self.in_flight.as_ref().map(|batch| batch.progress) {
@@ -84,7 +86,7 @@ impl Machine {
     /// Reuses the store only where every input carries its stamp: then nothing has happened since (S4.8).
     pub(super) fn store_opened(&mut self, stamp: Option<String>, out: &mut Vec<Command>) {
         let common = self.common_stamp();
-        if stamp.is_some() && stamp == common {
+        if stamp.is_some() && (stamp == common || flawed!(StaleStore)) {
             self.read_ranges(out);
         } else {
             self.phase = Phase::Restoring;
