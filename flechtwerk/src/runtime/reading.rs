@@ -130,6 +130,18 @@ impl Reading {
         Ok(taken.bytes)
     }
 
+    /// The positions to commit behind a batch.
+    pub(super) fn to_commit(&self, empty: bool) -> Vec<i64> {
+        let mut positions = self.positions.clone();
+        if flawed!(PositionTooFar) {
+            positions[0] += 1;
+        }
+        if flawed!(PositionTooShort) && !empty {
+            positions[0] -= 1;
+        }
+        positions
+    }
+
     /// A round is done: the positions move behind its records.
     pub(super) fn processed(&mut self, records: &[RawRecord]) {
         for record in records {

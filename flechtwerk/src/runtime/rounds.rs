@@ -165,8 +165,9 @@ fn look_up_each(
     Ok(())
 }
 
-/// What the store alone has under this key.
-pub(super) fn stored(store: &dyn Store, key: &[u8]) -> Option<Bytes> {
+/// The state that a change is compared with: the one that its round was given.
+pub(super) fn before(given: Option<Bytes>, store: Option<&dyn Store>, key: &[u8]) -> Option<Bytes> {
+    let Some(store) = store.filter(|_| flawed!(UnchangedByStore)) else { return given };
     let mut found = Vec::with_capacity(1);
     store.get_many(&[key], &mut found).ok()?;
     found.pop().flatten()

@@ -265,9 +265,7 @@ impl Task {
         self.reading = None;
         self.held = Held::default();
         self.timing = None;
-        if !flawed!(StateKeptAfterAbort) {
-            self.overlay.discard();
-        }
+        self.overlay.discard();
         let building = std::mem::take(&mut self.building);
         let mut discarded =
             self.closed.iter().filter(|batch| Some(batch.id) != keep).filter_map(|batch| batch.env.clone());
@@ -402,10 +400,7 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    let before = match &self.store {
-                        Some(store) if flawed!(UnchangedByStore) => rounds::stored(&**store, &key),
-                        _ => bucket.state,
-                    };
+                    let before = rounds::before(bucket.state, self.store.as_deref(), &key);
                     self.overlay.change(key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
@@ -467,13 +462,7 @@ impl Task {
 
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
-        let mut positions = reading.positions.clone();
-        if flawed!(PositionTooFar) {
-            positions[0] += 1;
-        }
-        if flawed!(PositionTooShort) && self.building.records > 0 {
-            positions[0] -= 1;
-        }
+        let positions = reading.to_commit(self.building.is_empty());
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
         let layer = self.close_layer();

@@ -192,6 +192,9 @@ impl Overlay {
 
     /// Forgets everything.
     pub fn discard(&mut self) {
+        if flawed!(StateKeptAfterAbort) {
+            return;
+        }
         *self = Overlay::default();
     }
 }
