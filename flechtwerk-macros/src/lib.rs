@@ -91,8 +91,8 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - The first parameter is the input, by value: a `Record<Topic>`, or for several topics an enum with
 ///   [`#[derive(Input)]`](derive@Input).
-/// - What belongs to one key is taken by `&mut`: `State<S>` at most once, `Out<T>` for each topic it sends to, or types of
-///   your own that implement `Slot`.
+/// - What belongs to one key is taken by `&mut`: `State<S>` and `Timers` at most once, `Out<T>` for each topic it sends to, or
+///   types of your own that implement `Slot`.
 /// - What all share is taken by `&`: `Table<T>`, `Res<R>`, or types of your own that implement `Shared`.
 ///
 /// What a function does not take as a parameter it cannot do.
@@ -117,6 +117,9 @@ pub fn topic(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///   dead_letter}` are ready-made.
 /// - `dead_letters = Topic`: where that function may send such records, in the same transaction. The topic's codecs are
 ///   `Nullable<Bytes>`, both.
+/// - `on_timer = path::to::function`: it takes a `&mut Timers` and sets timers, and this async function is called when they are
+///   due. It has the parameters of the stage's own in the same order, but for a `Timer` in the place of the record. For the key the
+///   same holds as with `state`.
 /// - `name = ".."`: the stage's name, if not the function's.
 /// - `application_id = ".."`: if not pipeline and name with a hyphen between. It names the consumer group, the transactional
 ///   ids and the changelog topic; whoever changes it begins from the start, without state.
