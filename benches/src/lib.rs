@@ -15,5 +15,6 @@ pub mod startup;
 pub mod suite;
 pub mod throughput;
 pub mod timers;
+pub mod tokens;
 pub mod transactions;
 pub mod verify;

@@ -29,46 +29,78 @@ pub struct Work {
 
 /// Committed pages a second, from the first tenth to the last page.
 pub fn measure(cluster: &Cluster, by_hand: bool, work: Work) -> anyhow::Result<f64> {
-    let name = format!("pages{}-{}-", std::process::id(), u8::from(by_hand));
-    let (configs, items) = (format!("{name}configs"), format!("{name}items"));
-    let group = format!("{name}bench-fetch");
-    let changelog = format!("{group}-changelog");
-    for (topic, compacted) in [(&configs, true), (&items, false), (&changelog, true)] {
-        cluster.create_topic(topic, work.tokens, compacted)?;
-    }
-    configure(cluster, &configs, work)?;
-    let folder =
-        std::env::current_exe()?.parent().map(Path::to_owned).context("this program has no folder")?;
-    let mut command = Command::new(folder.join(if by_hand { "bench-pages" } else { "bench-stage" }));
-    if by_hand {
-        command.args(["--bootstrap-servers", &cluster.bootstrap_servers, "--group", &group]);
-        command.args(["--input", &configs, "--output", &items, "--configs", &work.configs.to_string()]);
-        command.args(["--pages", &work.pages.to_string(), "--tokens", &work.tokens.to_string()]);
-    } else {
-        command.args(["run", "--bootstrap-servers", &cluster.bootstrap_servers, "--store", "memory"]);
-        command.args(["--namespace", &name, "--stage", "fetch"]);
-        command.args(["--topic", &format!("words={configs}"), "--topic", &format!("counts={items}")]);
-    }
-    let mut running = Running::start("pages", &mut command, std::env::var_os("BENCH_LOUD").is_some())?;
+    let job = Job::prepare(cluster, if by_hand { "loop" } else { "stage" }, work)?;
+    let mut running = job.start(by_hand)?;
     let consumer = cluster.consumer("flechtwerk-benches")?;
     // A page is its messages and one marker, all in one partition.
     let all = work.configs * work.pages;
-    let (begun, begin) = wait(&consumer, &items, work.tokens, all / 10, &mut running)?;
-    let (done, end) = wait(&consumer, &items, work.tokens, all, &mut running)?;
+    let (begun, begin) = wait(&consumer, &job.items, work.tokens, all / 10, &mut running)?;
+    let (done, end) = wait(&consumer, &job.items, work.tokens, all, &mut running)?;
     running.end(Signal::SIGTERM)?;
-    cluster.delete_topics(&[&configs, &items, &changelog])?;
+    job.clean_up()?;
     Ok((done - begun) as f64 / (end - begin).as_secs_f64())
 }
 
-fn configure(cluster: &Cluster, topic: &str, work: Work) -> anyhow::Result<()> {
-    let producer: BaseProducer = cluster.client().set("partitioner", "murmur2_random").create()?;
-    let value = work.pages.to_string();
-    for number in 0..work.configs {
-        let key = format!("config-{number}");
-        let record = BaseRecord::to(topic).key(&key).payload(&value);
-        producer.send(record).map_err(|(error, _)| error)?;
+/// The topics of an extractor, and how to start it.
+pub struct Job {
+    cluster: Cluster,
+    work: Work,
+    name: String,
+    configs: String,
+    /// Where the messages go; those of a config lie in the partition of its token.
+    pub items: String,
+    changelog: String,
+}
+
+impl Job {
+    /// Makes the topics and writes the configs.
+    pub fn prepare(cluster: &Cluster, name: &str, work: Work) -> anyhow::Result<Job> {
+        let name = format!("pages{}-{name}-", std::process::id());
+        let job = Job {
+            cluster: cluster.clone(),
+            work,
+            configs: format!("{name}configs"),
+            items: format!("{name}items"),
+            changelog: format!("{name}bench-fetch-changelog"),
+            name,
+        };
+        for (topic, compacted) in [(&job.configs, true), (&job.items, false), (&job.changelog, true)] {
+            cluster.create_topic(topic, work.tokens, compacted)?;
+        }
+        let producer: BaseProducer = cluster.client().set("partitioner", "murmur2_random").create()?;
+        let value = work.pages.to_string();
+        for number in 0..work.configs {
+            let key = format!("config-{number}");
+            let record = BaseRecord::to(&job.configs).key(&key).payload(&value);
+            producer.send(record).map_err(|(error, _)| error)?;
+        }
+        producer.flush(LIMIT)?;
+        Ok(job)
     }
-    Ok(producer.flush(LIMIT)?)
+
+    /// Starts an instance.
+    pub fn start(&self, by_hand: bool) -> anyhow::Result<Running> {
+        let Job { cluster, work, name, configs, items, .. } = self;
+        let folder =
+            std::env::current_exe()?.parent().map(Path::to_owned).context("this program has no folder")?;
+        let mut command = Command::new(folder.join(if by_hand { "bench-pages" } else { "bench-stage" }));
+        if by_hand {
+            command.args(["--bootstrap-servers", &cluster.bootstrap_servers]);
+            command.args(["--group", &format!("{name}bench-fetch"), "--input", configs, "--output", items]);
+            command.args(["--configs", &work.configs.to_string(), "--pages", &work.pages.to_string()]);
+            command.args(["--tokens", &work.tokens.to_string()]);
+        } else {
+            command.args(["run", "--bootstrap-servers", &cluster.bootstrap_servers, "--store", "memory"]);
+            command.args(["--namespace", name, "--stage", "fetch"]);
+            command.args(["--topic", &format!("words={configs}"), "--topic", &format!("counts={items}")]);
+        }
+        Running::start("pages", &mut command, std::env::var_os("BENCH_LOUD").is_some())
+    }
+
+    /// Deletes the topics.
+    pub fn clean_up(self) -> anyhow::Result<()> {
+        self.cluster.delete_topics(&[&self.configs, &self.items, &self.changelog])
+    }
 }
 
 fn wait(

@@ -10,7 +10,7 @@ use crate::pages::Work;
 use crate::perf::KafkaScript;
 use crate::report::{Row, Target, cpu, in_seconds, median, memory, rate, seconds};
 use crate::throughput::{Drained, drain};
-use crate::{compile, handover, latency, load, pages, startup, timers, transactions, verify};
+use crate::{compile, handover, latency, load, pages, startup, timers, tokens, transactions, verify};
 
 const KEYS: u64 = 100_000;
 const MILLION: u64 = 1_000_000;
@@ -271,6 +271,11 @@ impl Suite {
             let time = in_seconds(handover::measure(&self.cluster, &stage, departure)?);
             rows.push(Row::figure(measure, seconds, time, Target::AtMost(target)));
         }
+        if !self.loop_only {
+            let time = in_seconds(tokens::measure(&self.cluster)?);
+            let measure = "the configs of an extractor after SIGKILL";
+            rows.push(Row::figure(measure, seconds, time, Target::AtMost(SESSION_TIMEOUT + 2.0)));
+        }
         Ok(rows)
     }
 
@@ -309,10 +314,17 @@ impl Suite {
                 Target::AtMost(2.0),
             ),
             Row::figure(
-                "memory with a million timers that wait, state in RocksDB",
+                "memory of a start with a million timers that wait, state in RocksDB",
                 memory,
-                pending as f64,
+                pending.started as f64,
                 Target::AtMost(200.0 * 1024.0 * 1024.0),
+            ),
+            Row::ratio(
+                "memory right after they were set, beside as many states",
+                memory,
+                pending.set as f64,
+                pending.counted as f64,
+                Target::None,
             ),
         ])
     }

@@ -1,6 +1,6 @@
 //! Timers: what it costs to fire them beside records that do the same, and the memory of many that wait.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::bail;
 use nix::sys::signal::Signal;
@@ -14,8 +14,8 @@ use crate::load::{self, RECORD_SIZE};
 const PARTITIONS: i32 = 8;
 const EVERY: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(300);
-/// When all timers are due: the year 2100.
-pub const DUE: i64 = 4_102_444_800_000;
+/// How long the timers wait, in milliseconds of event time. A broker takes no record that is more than an hour ahead.
+pub const WAIT: i64 = 40 * 60 * 1000;
 /// What the first byte of a value asks of the stage `remind`: to count and send, or to set the timer.
 pub const COUNT: u8 = b'x';
 /// See [`COUNT`].
@@ -47,17 +47,47 @@ pub fn cost(cluster: &Cluster, keys: u64) -> anyhow::Result<Cost> {
     Ok(Cost { timers: after - between, records: between - before })
 }
 
-/// Bytes resident with a timer that waits in each of `keys` keys, some seconds after the last was set.
-pub fn memory(cluster: &Cluster, keys: u64) -> anyhow::Result<u64> {
+/// Bytes resident with a timer that waits in each of `keys` keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// Some seconds after the last of them was set: what the backlog took is in it.
+    pub set: u64,
+    /// The same where the records made states instead.
+    pub counted: u64,
+    /// Of a process that starts with them on its disk.
+    pub started: u64,
+}
+
+/// See [`Memory`].
+pub fn memory(cluster: &Cluster, keys: u64) -> anyhow::Result<Memory> {
+    let (run, running, counted) = load(cluster, keys, COUNT)?;
+    end(cluster, &run, running)?;
+    let (run, running, set) = load(cluster, keys, SET)?;
+    running.end(Signal::SIGTERM)?;
+    let progress = cluster.progress(&run.group, &run.input, PARTITIONS)?;
+    let mut running = run.start()?;
+    // A record in each partition shows that its task has started; it is no time for any timer.
+    fill(cluster, &run.input, 100, COUNT)?;
+    progress.wait_for(keys + 100, EVERY, LIMIT, || running.alive())?;
+    let started = at_rest(&mut running)?;
+    end(cluster, &run, running)?;
+    Ok(Memory { set, counted, started })
+}
+
+/// Has a record of each of `keys` keys processed; the memory then.
+fn load(cluster: &Cluster, keys: u64, what: u8) -> anyhow::Result<(Run, Running, u64)> {
     let (run, mut running) = begin(cluster)?;
     let progress = cluster.progress(&run.group, &run.input, PARTITIONS)?;
-    fill(cluster, &run.input, keys, SET)?;
+    fill(cluster, &run.input, keys, what)?;
     progress.wait_for(keys, EVERY, LIMIT, || running.alive())?;
+    let memory = at_rest(&mut running)?;
+    Ok((run, running, memory))
+}
+
+fn at_rest(running: &mut Running) -> anyhow::Result<u64> {
     std::thread::sleep(Duration::from_secs(5));
     running.alive()?;
-    let memory = running.memory()?;
-    end(cluster, &run, running)?;
-    Ok(memory)
+    running.memory()
 }
 
 fn begin(cluster: &Cluster) -> anyhow::Result<(Run, Running)> {
@@ -95,9 +125,10 @@ fn fill(cluster: &Cluster, topic: &str, keys: u64, what: u8) -> anyhow::Result<(
 /// A record in each partition that says that it is time.
 fn tick(cluster: &Cluster, topic: &str) -> anyhow::Result<()> {
     let producer = load::producer(cluster)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis() as i64;
     for partition in 0..PARTITIONS {
         let record = BaseRecord::to(topic).key("tick").payload("tick").partition(partition);
-        load::send(&producer, record.timestamp(DUE))?;
+        load::send(&producer, record.timestamp(now + WAIT))?;
     }
     Ok(producer.flush(Duration::from_secs(60))?)
 }

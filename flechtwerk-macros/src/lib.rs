@@ -43,8 +43,8 @@ use proc_macro::TokenStream;
 ///   `Json<T>`, `BigEndian<u64>` and its like, or one of your own. What may be null is `Nullable<..>`.
 /// - `row = R, enrich = path::to::function`: in a `Table` of the topic there is an `R` for each key, which the function makes
 ///   of a key and a value, `fn(&Key<T>, Value<T>) -> flechtwerk::Result<R>`; without it, the value.
-/// - `on_invalid = path::to::function`: decides about records of a `Table` of the topic that don't decode, as a stage's
-///   `on_invalid` does about its inputs; without it, the process stops at such a record.
+/// - `on_invalid = path::to::function`: decides about records that don't decode where the topic is a `Table` or holds an extractor's
+///   configs, as a stage's `on_invalid` does about its inputs; without it, the process stops at such a record.
 /// - `empty_is_delete = true`: in a `Table` of the topic, a value without a single byte deletes its key, as null always does.
 /// - `crate = path` says where flechtwerk is, if it has another name: `crate = fw`.
 #[proc_macro_attribute]

@@ -23,6 +23,9 @@ pub(crate) struct StageNames {
     /// The topics whose partitions the group hands out: the inputs, or the changelog of an extractor without config
     /// topics (S10.3).
     pub(crate) leases: Vec<Arc<str>>,
+    /// Where a changelog that is leased is witnessed: an output, whose partition 0 carries the stamp as well. If the changelog is
+    /// deleted, Kafka forgets what was committed for it, and nothing else would tell that there was one (S7.3, S10.3).
+    pub(crate) witness: Option<Arc<str>>,
     /// The output topics after mapping, in the order of [`StageInfo::outputs`].
     pub(crate) outputs: Vec<Arc<str>>,
     /// The topics of its tables after mapping, in the order of [`StageInfo::tables`].
@@ -35,6 +38,11 @@ impl StageNames {
     /// The consumer group.
     pub(crate) fn group(&self) -> &Arc<str> {
         &self.application_id
+    }
+
+    /// The topics for which the stage commits: each transaction, all of them, with its stamp.
+    pub(crate) fn stamped(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.leases.iter().chain(&self.witness)
     }
 
     /// All topics but the changelog, in the order of [`used`].
@@ -125,14 +133,19 @@ fn stage_names(pipeline: &str, stage: &'static StageInfo, mapping: Mapping<'_>) 
     let application_id = format!("{}{own}", mapping.namespace);
     let changelog: Option<Arc<str>> = stage.keeps().then(|| format!("{application_id}-changelog").into());
     let inputs: Vec<Arc<str>> = stage.inputs.iter().map(|topic| mapping.topic(topic)).collect();
-    let leases = if inputs.is_empty() { changelog.iter().cloned().collect() } else { inputs.clone() };
+    let outputs: Vec<Arc<str>> = stage.outputs().map(|topic| mapping.topic(topic)).collect();
+    let (leases, witness) = match inputs.is_empty() {
+        true => (changelog.iter().cloned().collect(), outputs.first().cloned()),
+        false => (inputs.clone(), None),
+    };
     StageNames {
         stage: stage.name,
         changelog,
         application_id: application_id.into(),
         inputs,
         leases,
-        outputs: stage.outputs().map(|topic| mapping.topic(topic)).collect(),
+        witness,
+        outputs,
         tables: stage.tables().map(|table| mapping.topic(table.topic)).collect(),
     }
 }

@@ -136,7 +136,7 @@ impl<T> Out<T> {
 
     pub(crate) fn begin(&mut self, record: &RawRecord) {
         self.timestamp = record.timestamp;
-        self.cause = Cause { input: record.input, partition: record.partition, offset: record.offset };
+        self.cause = record.at();
     }
 
     /// Bytes waiting here, or what could not be encoded.

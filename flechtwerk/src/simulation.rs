@@ -91,6 +91,7 @@ pub fn run(
             max_batch_bytes: 8 << 20,
             max_batch_time: Duration::from_secs(300),
             commit_interval: times.commit_interval,
+            idle_commit: Duration::from_secs(60),
             broker_timeout: times.broker_timeout,
             revoke_timeout: times.revoke_timeout,
             heartbeat_interval: times.heartbeat_interval,

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use flechtwerk::invalid::{Answer, Invalid};
 use flechtwerk::prelude::*;
 use flechtwerk::testing::Driver;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,25 @@ pub async fn double(item: Record<Items>, out: &mut Out<Doubled>) -> flechtwerk::
     Ok(())
 }
 
-flechtwerk::pipeline!(pub FEEDS = "feeds": [poll, tick, names, endless, double, scaled, sizes], resources = [multiplier]);
+/// An empty value is meant to be one.
+fn mend(record: &Invalid<'_>) -> Answer {
+    match record.value_of::<Limits>() {
+        Some(value) if value.bytes().is_some_and(|bytes| bytes.is_empty()) => value.instead(1),
+        _ => Answer::Skip,
+    }
+}
+
+#[topic("limits", key = Utf8, value = Json<u64>, on_invalid = mend)]
+pub struct Limits;
+
+/// Sends its config.
+#[extractor(config = Limits, poll_interval = "1h")]
+pub async fn repeat(limit: &Record<Limits>, out: &mut Out<Items>) -> flechtwerk::Result<Next> {
+    out.send(limit.key.clone(), limit.value);
+    Ok(Next::Idle)
+}
+
+flechtwerk::pipeline!(pub FEEDS = "feeds": [poll, tick, names, endless, double, scaled, sizes, repeat], resources = [multiplier]);
 
 fn source(items: u64) -> Option<Source> {
     Some(Source { items, ..Source::default() })
@@ -249,4 +268,30 @@ fn outputs_of_an_extractor_go_on_to_transformers() {
     driver.run_blocking().unwrap();
     let doubled: Vec<u64> = driver.read::<Doubled>().into_iter().map(|record| record.value).collect();
     assert_eq!(doubled, [0, 2]);
+}
+
+#[test]
+fn of_each_config_the_last_record_has_to_decode() {
+    let mut driver = Driver::new(&FEEDS).resource(Multiplier(1));
+    driver.send_raw::<Archives>(Some(b"a"), Some(b"none"));
+    let failed = driver.poll_blocking("scaled").unwrap_err().to_string();
+    assert!(failed.contains("offset 0: the value can't be decoded"), "{failed}");
+    driver.send::<Archives>("a".into(), 3);
+    assert_eq!(driver.poll_blocking("scaled").unwrap(), 1);
+    assert_eq!(driver.read::<Items>()[0].value, 3);
+}
+
+#[test]
+fn a_config_topic_may_decide_about_what_does_not_decode() {
+    let mut driver = Driver::new(&FEEDS).resource(Multiplier(1));
+    driver.send::<Limits>("kept".into(), 7);
+    for (key, value) in
+        [(&b"kept"[..], &b"no number"[..]), (b"mended", b""), (b"left", b"?"), (b"\xff", b"5")]
+    {
+        driver.send_raw::<Limits>(Some(key), Some(value));
+    }
+    assert_eq!(driver.poll_blocking("repeat").unwrap(), 2);
+    let mut items: Vec<_> = driver.read::<Items>().into_iter().map(|item| (item.key, item.value)).collect();
+    items.sort();
+    assert_eq!(items, [("kept".to_owned(), 7), ("mended".to_owned(), 1)]);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flechtwerk::invalid::{Answer, Invalid};
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -106,4 +107,27 @@ fn noise(bytes: usize) -> String {
 #[extractor(state = Cursor, poll_interval = "100ms")]
 pub async fn pulse(cursor: &mut State<Cursor>, out: &mut Out<Items>) -> flechtwerk::Result<Next> {
     page(&std::env::var("RIG_SOURCE")?, "pulse", cursor, out).await
+}
+
+/// Feeds that some write wrongly.
+#[topic("odd-feeds", key = Utf8, value = Utf8, on_invalid = mend)]
+pub struct OddFeeds;
+
+/// Text behind a byte that belongs to no text is taken; other records are left out.
+fn mend(record: &Invalid<'_>) -> Answer {
+    let Some(value) = record.value_of::<OddFeeds>() else { return Answer::Skip };
+    match value.bytes().and_then(|bytes| std::str::from_utf8(bytes.get(1..)?).ok()) {
+        Some(text) if !text.is_empty() => value.instead(text.to_owned()),
+        _ => Answer::Skip,
+    }
+}
+
+/// Fetches from the source whose address a config says.
+#[extractor(config = OddFeeds, state = Cursor, poll_interval = "100ms")]
+pub async fn fetch_odd(
+    feed: &Record<OddFeeds>,
+    cursor: &mut State<Cursor>,
+    out: &mut Out<Items>,
+) -> flechtwerk::Result<Next> {
+    page(&feed.value, &feed.key, cursor, out).await
 }

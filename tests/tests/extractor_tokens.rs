@@ -1,7 +1,7 @@
 //! Tokens that move between instances: by a rebalance, after a kill, and away from a zombie (S10.3, S10.5, S5).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flechtwerk_tests::kafka::Write;
 use flechtwerk_tests::probe::ANY_PORT;
@@ -84,6 +84,28 @@ fn a_killed_instances_tokens_move_and_nothing_is_lost_or_doubled() {
     instances[0].kill();
     wait_for("all tokens are here", || probes[1].tasks("fetch") == (4, 4));
     assert_items(&seen, &names, 400);
+    assert_eq!(instances[1].terminate(STOP), 0, "log:\n{}", instances[1].log());
+}
+
+/// Says how long the configs of a killed instance rest: the session time-out has to pass, and then their tokens move. The time is for the
+/// reader; what is asserted is that they move at all.
+#[test]
+fn the_configs_of_a_killed_instance_are_polled_again_after_the_session_time_out() {
+    let (case, source, names) = case();
+    names.iter().for_each(|name| source.set(name, 1));
+    let seen = case.observe("items");
+    let mut instances = [case.rig.start(), case.rig.start()];
+    let probes = instances.each_ref().map(|instance| wait_for_tokens(instance, 2));
+    assert_items(&seen, &names, 1);
+    instances[0].kill();
+    let killed = Instant::now();
+    names.iter().for_each(|name| source.set(name, 2));
+    assert_items(&seen, &names, 2);
+    println!(
+        "the last config was read {:.1} s after the kill; the session time-out is 6 s",
+        killed.elapsed().as_secs_f64()
+    );
+    assert_eq!(probes[1].tasks("fetch"), (4, 4));
     assert_eq!(instances[1].terminate(STOP), 0, "log:\n{}", instances[1].log());
 }
 

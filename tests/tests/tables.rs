@@ -103,6 +103,18 @@ fn a_record_that_does_not_decode_stops_a_running_stage() {
     let log = instance.log();
     let place = format!("the key of {}/0 offset 0 can't be decoded", case.topic("items"));
     assert!(log.contains(&place), "{place:?} in:\n{log}");
+    // Before, the topic itself was warned of.
+    let warning =
+        format!("topic `{}`, table of stage `look_up`, has cleanup.policy=delete", case.topic("items"));
+    assert!(log.contains(&warning), "{warning:?} in:\n{log}");
+
+    // It stays in the topic, and bothers nobody once a later record of its key is right.
+    let mut instance = case.rig.start();
+    assert_eq!(instance.wait(STOP), 1);
+    assert!(instance.log().contains(&place), "{}", instance.log());
+    case.kafka.write(case.topic("items"), [Write::default()]);
+    let mut instance = case.start();
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
 }
 
 /// S9.1: both records are of one batch, the table changes between their rounds, and the second sees what the first saw.

@@ -64,7 +64,7 @@ pub async fn remind(
     out: &mut Out<Counts>,
 ) -> flechtwerk::Result {
     match word.value.first() {
-        Some(&bench::SET) => timers.set("due", bench::DUE),
+        Some(&bench::SET) => timers.set("due", word.timestamp.unwrap_or_default() + bench::WAIT),
         Some(&bench::COUNT) => {
             let count = state.get_or_insert_default();
             count.n += 1;

@@ -1,6 +1,7 @@
 //! Where the command line ends and the runtime begins. Tests put a cluster in memory behind these traits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::signals::Signals;
 use crate::glue::AnyStage;
@@ -13,6 +14,9 @@ use crate::runtime::{Changelog, Limits, Plan, RunError, StagePlan, TablePlan};
 use crate::settings::{Settings, StoreKind};
 use crate::startup::Problem;
 use crate::store::MemoryStores;
+
+/// Positions that moved without any record are committed after this long (S3.3g).
+const IDLE_COMMIT: Duration = Duration::from_secs(60);
 
 /// A stage that is to run.
 #[derive(Clone)]
@@ -166,6 +170,7 @@ fn plan(launch: Launch, clients: KafkaClients) -> (Plan, Pool) {
             heartbeat_interval: settings.heartbeat_interval,
             transaction_timeout: settings.transaction_timeout,
             max_concurrent_polls: settings.max_concurrent_polls,
+            idle_commit: IDLE_COMMIT,
         },
         stay_in_group: settings.stay_in_group,
         shutdown_timeout: settings.shutdown_timeout,

@@ -19,7 +19,7 @@ pub(crate) mod schema;
 
 use crate::error::{BoxError, CodecError};
 use crate::glue::{FailureKind, RecordPart, Trouble};
-#[cfg(all(feature = "runtime", not(all(feature = "kafka", feature = "schema-registry"))))]
+#[cfg(all(feature = "runtime", not(feature = "schema-registry")))]
 use crate::glue::{RawRecord, TopicInfo};
 use crate::topic::{Key, Topic, Value};
 
@@ -254,11 +254,11 @@ pub(crate) fn trouble(part: RecordPart, error: BoxError) -> Trouble {
 }
 
 /// The ids of schemas in these records that have to be asked for before the records are decoded.
-#[cfg(all(feature = "kafka", feature = "schema-registry"))]
+#[cfg(all(feature = "runtime", feature = "schema-registry"))]
 pub(crate) use confluent::unknown as unknown_schemas;
 
 /// Without a registry there are none.
-#[cfg(all(feature = "runtime", not(all(feature = "kafka", feature = "schema-registry"))))]
+#[cfg(all(feature = "runtime", not(feature = "schema-registry")))]
 pub(crate) fn unknown_schemas<'a>(
     _: &[&'static TopicInfo],
     _: impl IntoIterator<Item = &'a RawRecord>,

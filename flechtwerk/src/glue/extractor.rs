@@ -11,18 +11,30 @@ use futures_util::FutureExt;
 use super::runner::{caught, panicked};
 use super::{
     AnyStage, BoxFuture, Closing, Env, Failure, FailureKind, Listed, Opening, Outputs, Params, RawRecord,
-    Round, RoundEnd, SharedParams, StageInfo, StateChange, Times, Topics, Tried, Trouble, Visit,
+    Round, RoundEnd, Settled, SharedParams, StageInfo, StateChange, Times, Topics, Tried, Trouble, Visit,
+    policy,
 };
 use crate::error::BoxError;
 use crate::next::Next;
 
 /// What a config says to the runtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The record that it is; another one than was read, where the topic's `on_invalid` says so.
+    pub record: RawRecord,
     /// The state key.
     pub key: Bytes,
     /// It is not to be polled.
     pub suspended: bool,
+}
+
+/// What a record says about the config under its key.
+pub enum ConfigChange {
+    /// It is this.
+    Set(Config),
+    /// There is none any more.
+    Gone,
+    /// It stays as it was: the record did not decode, and the topic's `on_invalid` skips it.
+    Stays,
 }
 
 /// One page: a call of an extractor's function, and what came of it.
@@ -172,14 +184,35 @@ impl<E: Extractor> AnyStage for ErasedExtractor<E> {
         unreachable!("an extractor has no rounds")
     }
 
-    fn config(&self, record: &RawRecord) -> Result<Config, Trouble> {
-        // Both decode it, so that what does not decode is found before it is polled.
-        caught(|| Ok(Config { suspended: E::suspended(record)?, key: E::key(record)? }))
+    fn config(&self, record: &RawRecord) -> Result<(ConfigChange, Option<Settled>), Trouble> {
+        // The one config of an extractor without config topics has no value.
+        if record.value.is_none() && !E::INFO.inputs.is_empty() {
+            return Ok((ConfigChange::Gone, None));
+        }
+        caught(|| {
+            let (part, error) = match config::<E>(record) {
+                Ok(config) => return Ok((ConfigChange::Set(config), None)),
+                Err((FailureKind::Decode(part), error)) => (part, error),
+                Err(trouble) => return Err(trouble),
+            };
+            match E::Topics::on_invalid(record.input, record, E::INFO.name, part, error)? {
+                None => Ok((ConfigChange::Stays, Some(Settled::Skip))),
+                Some(instead) => match config::<E>(&instead) {
+                    Err((FailureKind::Decode(_), error)) => policy::not_read_back(part, &error),
+                    config => Ok((ConfigChange::Set(config?), Some(Settled::Instead))),
+                },
+            }
+        })
     }
 
     fn page<'a>(&'a self, page: &'a mut Page, env: &'a Env) -> BoxFuture<'a, Result<Next, Trouble>> {
         Box::pin(run::<E>(page, env))
     }
+}
+
+fn config<E: Extractor>(record: &RawRecord) -> Tried<Config> {
+    // Both decode it, so that what does not decode is found before it is polled.
+    Ok(Config { suspended: E::suspended(record)?, key: E::key(record)?, record: record.clone() })
 }
 
 async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    Config, Env, Failure, FailureKind, Need, Outputs, Page, RawRecord, Round, RoundEnd, Share, TableInfo,
+    ConfigChange, Env, Failure, FailureKind, Need, Outputs, Page, RawRecord, Round, RoundEnd, Settled, Share,
+    TableInfo,
 };
 use crate::BoxError;
 use crate::codec::schema::SchemaInfo;
@@ -201,8 +202,8 @@ pub trait AnyStage: Sync {
         budget: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, Failure>>;
 
-    /// What a config says to the runtime; asked of extractors only.
-    fn config(&self, record: &RawRecord) -> Result<Config, (FailureKind, BoxError)> {
+    /// What a record of a config topic says, and what became of it if it did not decode; asked of extractors only.
+    fn config(&self, record: &RawRecord) -> Result<(ConfigChange, Option<Settled>), (FailureKind, BoxError)> {
         unreachable!("a transformer has no config {}", record.offset)
     }
 

@@ -12,7 +12,9 @@ mod runner;
 mod shared;
 mod stage;
 mod table;
+mod topics;
 mod upgrade;
+mod whole;
 
 pub use check::{
     Entry, ResourceEntry, Table, check, dead_letters_apart, input_once, inputs_complete, key_not_null,
@@ -32,7 +34,9 @@ pub use round::*;
 pub use shared::*;
 pub use stage::*;
 pub use table::*;
+pub use topics::Topics;
 pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
+pub use whole::{Broken, Refused};
 
 pub use crate::codec::Codec;
 pub use crate::codec::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};

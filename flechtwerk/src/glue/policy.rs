@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::runner::caught;
-use super::{Cause, Decided, Env, FailureKind, OutputRecord, Outputs, RawRecord, RecordPart, Settled};
+use super::{Decided, Env, FailureKind, OutputRecord, Outputs, RawRecord, RecordPart, Settled};
 use super::{Stage, Topic, TopicInfo, Tried};
 use crate::codec::Nullable;
 use crate::error::BoxError;
@@ -140,7 +140,7 @@ impl Note {
 
     /// Leaves in `outputs` what came of it; gives the bytes of the dead letter, if it is one.
     pub(super) fn write<S: Stage>(self, raw: &RawRecord, env: &Env, outputs: &mut Outputs) -> usize {
-        let at = Cause { input: raw.input, partition: raw.partition, offset: raw.offset };
+        let at = raw.at();
         outputs.invalid.push(Decided { at, settled: self.settled });
         let Some((part, error)) = self.why else { return 0 };
         let before = outputs.bytes.len();
@@ -218,9 +218,9 @@ fn decide<S: Stage>(raw: &RawRecord, part: RecordPart, error: BoxError) -> Tried
     rule(answer, raw, topic, part, error, nowhere)
 }
 
-/// What a topic's own function says of a record of its table: another record, or none.
+/// What a topic's own function says of a record of a table or a config: another record, or none.
 #[cold]
-pub(super) fn of_table<T: Topic>(
+pub(super) fn of_topic<T: Topic>(
     decide: fn(&Invalid<'_>) -> Answer,
     raw: &RawRecord,
     stage: &'static str,
@@ -229,7 +229,7 @@ pub(super) fn of_table<T: Topic>(
 ) -> Tried<Option<RawRecord>> {
     let record = Invalid { stage, topic: T::INFO, raw, part, error: &error };
     let answer = caught(|| Ok(decide(&record)))?;
-    let nowhere = Some("a table is read outside of any transaction: answer `Skip`");
+    let nowhere = Some("tables and configs are read outside of any transaction: answer `Skip`");
     match rule(answer, raw, T::INFO, part, error, nowhere)? {
         Ruling::Instead(raw) => Ok(Some(raw)),
         Ruling::Skip | Ruling::DeadLetter(_) => Ok(None),

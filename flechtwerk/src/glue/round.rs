@@ -33,6 +33,11 @@ impl RawRecord {
     pub fn size(&self) -> usize {
         self.key.as_ref().map_or(0, Bytes::len) + self.value.as_ref().map_or(0, Bytes::len)
     }
+
+    /// Where it lies.
+    pub fn at(&self) -> Cause {
+        Cause { input: self.input, partition: self.partition, offset: self.offset }
+    }
 }
 
 /// What became of a bucket's state in a round.
@@ -136,14 +141,14 @@ impl std::fmt::Display for TimerPlace {
     }
 }
 
-/// Where an encoded output came from, for messages. What a timer made has [`Cause::TIMER`] as its input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a record lies, such as the one that an encoded output came from; for messages. What a timer made has [`Cause::TIMER`] as its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
     /// Index into the stage's inputs.
     pub input: u16,
-    /// Partition of the input record.
+    /// The partition.
     pub partition: i32,
-    /// Offset of the input record.
+    /// The offset.
     pub offset: i64,
 }
 

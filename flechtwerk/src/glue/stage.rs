@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, SharedParams,
-    StageInfo,
+    StageInfo, Topics,
 };
 use super::{ByRef, Due, FiredTimer, PartList, StateChange, Times, TopicInfo};
 use crate::codec::Codec;
@@ -114,23 +114,6 @@ pub trait Stage: Sized + 'static {
 )]
 pub trait Listable {
     const LISTED: Listed;
-}
-
-/// The topics of the inputs, as nested pairs.
-pub trait Topics<I>: 'static {
-    fn decode(index: u16, raw: &RawRecord) -> Tried<I>;
-}
-
-impl<I> Topics<I> for () {
-    fn decode(_: u16, _: &RawRecord) -> Tried<I> {
-        unreachable!("the runtime hands a stage records of its own inputs only")
-    }
-}
-
-impl<I: Accepts<Record<T>>, T: Topic, Rest: Topics<I>> Topics<I> for (T, Rest) {
-    fn decode(index: u16, raw: &RawRecord) -> Tried<I> {
-        if index == 0 { I::accept(raw) } else { Rest::decode(index - 1, raw) }
-    }
 }
 
 /// The parameters by `&mut`, as nested pairs.

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::runner::caught;
-use super::{FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
+use super::whole::{Broken, Refused};
+use super::{Cause, FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
 use crate::codec;
 use crate::error::BoxError;
 use crate::table::{Rows, TableTopic};
@@ -22,23 +23,12 @@ pub struct TableInfo {
     pub make: fn() -> Box<dyn AnyTable>,
 }
 
-/// A record that a table can't take.
-#[derive(Debug)]
-pub struct Refused {
-    /// Where it lies.
-    pub partition: i32,
-    /// See `partition`.
-    pub offset: i64,
-    /// What is wrong with it.
-    pub trouble: Trouble,
-}
-
 /// A table that is being filled.
 pub trait AnyTable: Send {
     /// Takes a record, for this stage and maybe others. It shows with the next [`AnyTable::publish`], unless another one of
-    /// its key comes before. The answer says what became of it if it did not decode.
-    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble>;
-    /// Makes a version of what was taken.
+    /// its key comes before. The answer says what became of it if it did not decode and that did not matter.
+    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Option<Settled>;
+    /// Makes a version of what was taken. It is refused if the last record of a key could not be taken (S9.2).
     fn publish(&mut self) -> Result<(), Refused>;
     /// The last version, as it goes into an [`super::Env`].
     fn version(&self) -> Arc<dyn Any + Send + Sync>;
@@ -50,7 +40,12 @@ pub trait AnyTable: Send {
 
 /// Makes an empty table.
 pub fn table<T: TableTopic>() -> Box<dyn AnyTable> {
-    Box::new(Filling::<T> { rows: Rows::new(), pending: HashMap::default(), published: Rows::new() })
+    Box::new(Filling::<T> {
+        rows: Rows::new(),
+        pending: HashMap::default(),
+        published: Rows::new(),
+        broken: Broken::default(),
+    })
 }
 
 struct Filling<T: TableTopic> {
@@ -59,25 +54,46 @@ struct Filling<T: TableTopic> {
     /// meanwhile costs no call.
     pending: HashMap<Key<T>, Pending<Value<T>>>,
     published: Rows<T>,
+    /// By the bytes of the key, which may be what does not decode.
+    broken: Broken<Option<Bytes>>,
 }
 
 struct Pending<V> {
     /// `None` deletes the key.
     value: Option<V>,
     bytes: usize,
-    partition: i32,
-    offset: i64,
+    at: Cause,
 }
 
 impl<T: TableTopic> Filling<T> {
     fn put(&mut self, record: &RawRecord, key: Key<T>, value: Option<Value<T>>) -> Result<(), Trouble> {
-        let (bytes, partition, offset) = (record.size(), record.partition, record.offset);
+        let (bytes, at) = (record.size(), record.at());
         if T::ENRICHED {
-            self.pending.insert(key, Pending { value, bytes, partition, offset });
+            self.pending.insert(key, Pending { value, bytes, at });
             return Ok(());
         }
         self.rows.put(key, value, bytes)
     }
+
+    fn try_take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble> {
+        let (part, error, decide) = match (decode::<T>(record), T::ON_INVALID) {
+            (Ok((key, value)), _) => return self.put(record, key, value).map(|()| None),
+            // There is no row of a key that does not decode, so nothing is left to delete.
+            (Err((FailureKind::Decode(RecordPart::Key), _)), _) if deletes::<T>(record) => return Ok(None),
+            (Err((FailureKind::Decode(part), error)), Some(decide)) => (part, error, decide),
+            (Err(trouble), _) => return Err(trouble),
+        };
+        let Some(instead) = policy::of_topic::<T>(decide, record, stage, part, error)? else {
+            return Ok(Some(Settled::Skip));
+        };
+        let (key, value) = decode::<T>(&instead).or_else(|(_, error)| policy::not_read_back(part, &error))?;
+        self.put(&instead, key, value).map(|()| Some(Settled::Instead))
+    }
+}
+
+/// A record that deletes its key.
+fn deletes<T: TableTopic>(record: &RawRecord) -> bool {
+    record.value.as_ref().is_none_or(|value| value.is_empty() && T::EMPTY_IS_DELETE)
 }
 
 /// Key and value of a record; no value deletes the key.
@@ -89,33 +105,25 @@ fn decode<T: TableTopic>(record: &RawRecord) -> Result<(Key<T>, Option<Value<T>>
         codec::decode_key::<T>(key.as_ref()).map_err(|error| codec::trouble(RecordPart::Key, error))
     })?;
     let value = match &record.value {
-        None => None,
-        Some(value) if value.is_empty() && T::EMPTY_IS_DELETE => None,
-        Some(value) => Some(caught(|| {
+        Some(value) if !deletes::<T>(record) => Some(caught(|| {
             codec::decode_value::<T>(Some(&own(value)))
                 .map_err(|error| codec::trouble(RecordPart::Value, error))
         })?),
+        _ => None,
     };
     Ok((key, value))
 }
 
 impl<T: TableTopic> AnyTable for Filling<T> {
-    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble> {
-        let (part, error, decide) = match (decode::<T>(record), T::ON_INVALID) {
-            (Ok((key, value)), _) => return self.put(record, key, value).map(|()| None),
-            (Err((FailureKind::Decode(part), error)), Some(decide)) => (part, error, decide),
-            (Err(trouble), _) => return Err(trouble),
-        };
-        let Some(instead) = policy::of_table::<T>(decide, record, stage, part, error)? else {
-            return Ok(Some(Settled::Skip));
-        };
-        let (key, value) = decode::<T>(&instead).or_else(|(_, error)| policy::not_read_back(part, &error))?;
-        self.put(&instead, key, value).map(|()| Some(Settled::Instead))
+    fn take(&mut self, record: &RawRecord, stage: &'static str) -> Option<Settled> {
+        let taken = self.try_take(record, stage);
+        self.broken.note(record.key.clone(), record, taken)
     }
 
     fn publish(&mut self) -> Result<(), Refused> {
-        for (key, Pending { value, bytes, partition, offset }) in self.pending.drain() {
-            self.rows.put(key, value, bytes).map_err(|trouble| Refused { partition, offset, trouble })?;
+        self.broken.first()?;
+        for (key, Pending { value, bytes, at }) in self.pending.drain() {
+            self.rows.put(key, value, bytes).map_err(|trouble| Refused { at, trouble })?;
         }
         self.published = self.rows.clone();
         Ok(())

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -15,18 +15,15 @@ use super::messages;
 use super::schemas::Asking;
 use super::stage::{Notice, Notices};
 use super::supervisor::{Plan, StagePlan};
-use super::whole::Whole;
-use crate::glue::{AnyStage, Page, RawRecord};
+use super::whole::{Open, Whole};
+use crate::glue::{self, AnyStage, Broken, ConfigChange, Page, RawRecord, Refused};
 use crate::naming::StageNames;
+use crate::observe::names;
 use crate::partitioner::partition_of;
-use crate::port::{Reader, ReaderKind, Schemas};
+use crate::port::{Reader, ReaderKind};
 
-/// How long the reading waits for more before it sees whether anybody is left to read for.
-const WAIT: Duration = Duration::from_millis(200);
 /// How often the start looks whether the configs are read.
 const NOTICE: Duration = Duration::from_millis(10);
-/// A reading that takes longer says so, each time this has passed.
-const STILL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Which config: the config topic's index and the record's key.
 pub(super) type ConfigId = (u16, Option<Bytes>);
@@ -53,16 +50,13 @@ pub(crate) struct Configs {
     stage: &'static dyn AnyStage,
     names: StageNames,
     tokens: i32,
-    schemas: Option<Arc<dyn Schemas>>,
-    /// How long a question is repeated.
-    limit: Duration,
-    cancel: Cancel,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     all: HashMap<ConfigId, Arc<Config>>,
+    broken: Broken<ConfigId>,
     /// The tokens that run here.
     tokens: BTreeMap<i32, UnboundedSender<Change>>,
 }
@@ -123,7 +117,8 @@ fn load_one(
         .reader(id, ReaderKind::Tables)
         .map_err(|error| Failure::broker(name, "make a reader", &error))?;
     let limit = plan.limits.broker_timeout;
-    let asking = Asking { schemas: plan.schemas.as_ref(), who: name, limit, cancel };
+    let who = format!("the configs of stage {name}");
+    let asking = Asking { schemas: plan.schemas.as_ref(), who: &who, limit, cancel };
     let configs = Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, &asking, notices)?;
     Ok(configs.map(|configs| Loaded { reader, configs }))
 }
@@ -139,20 +134,13 @@ impl Configs {
         asking: &Asking<'_>,
         notices: Notices,
     ) -> Result<Option<Arc<Configs>>, Failure> {
-        let configs = Arc::new(Configs {
-            stage,
-            names: names.clone(),
-            tokens,
-            schemas: asking.schemas.cloned(),
-            limit: asking.limit,
-            cancel: asking.cancel.clone(),
-            state: Mutex::default(),
-        });
+        let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
         if names.inputs.is_empty() {
-            configs.set(Page::implicit())?;
+            configs.take(&Page::implicit());
+            configs.settle()?;
             return Ok(Some(configs));
         }
-        let Some(whole) = configs.read(reader)? else { return Ok(None) };
+        let Some(whole) = configs.read(reader, asking)? else { return Ok(None) };
         let name = format!("{} configs", names.stage);
         let weak = Arc::downgrade(&configs);
         let started = std::thread::Builder::new().name(name).spawn(move || {
@@ -169,86 +157,40 @@ impl Configs {
         }
     }
 
-    fn read(&self, reader: &dyn Reader) -> Result<Option<Whole>, Failure> {
-        let (limit, cancel) = (self.limit, &self.cancel);
-        let began = Instant::now();
-        let mut said = began;
-        let inputs = &self.names.inputs;
-        tracing::info!(stage = self.names.stage, topics = ?inputs, "reading configs");
-        let Some(mut whole) = Whole::open(self.names.stage, reader, inputs, self.tokens, limit, cancel)?
-        else {
+    fn read(&self, reader: &dyn Reader, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
+        let (topics, types) = (&*self.names.inputs, self.stage.info().inputs);
+        let open = Open { reader, topics, types, partitions: self.tokens };
+        tracing::info!(stage = self.names.stage, ?topics, "reading configs");
+        let Some(mut whole) = Whole::open(open, asking)? else { return Ok(None) };
+        if !whole.read(|record| self.take(record), |_| {})? {
             return Ok(None);
-        };
-        // Only the last record of a key has to make sense: a wrong one may have been corrected since.
-        let mut last: HashMap<ConfigId, RawRecord> = HashMap::new();
-        loop {
-            for record in whole.take()? {
-                let id = (record.input, record.key.clone());
-                match record.value {
-                    Some(_) => drop(last.insert(id, record)),
-                    None => drop(last.remove(&id)),
-                }
-            }
-            if whole.is_whole() {
-                break;
-            }
-            if cancel.is_cancelled() {
-                return Ok(None);
-            }
-            if said.elapsed() >= STILL_INTERVAL {
-                said = Instant::now();
-                let waited = began.elapsed().as_secs();
-                tracing::warn!(
-                    stage = self.names.stage,
-                    "the configs are not read to their end after {waited} s: {}",
-                    whole.behind()
-                );
-            }
-            whole.wait(WAIT);
         }
-        tracing::info!(stage = self.names.stage, configs = last.len(), "configs are read");
-        for record in last.into_values() {
-            if !self.set(record)? {
-                return Ok(None);
-            }
-        }
+        self.settle()?;
+        tracing::info!(stage = self.names.stage, configs = self.lock().all.len(), "configs are read");
         Ok(Some(whole))
     }
 
-    fn apply(&self, record: RawRecord) -> Result<(), Failure> {
-        if record.value.is_some() {
-            return self.set(record).map(drop);
-        }
+    /// Takes a record; what is wrong with it matters only if it is the last of its key when [`Configs::settle`] is called.
+    fn take(&self, record: &RawRecord) {
+        let id = (record.input, record.key.clone());
+        let taken = self.stage.config(record).map(|(change, settled)| {
+            if let Some(settled) = settled {
+                let topic = &self.names.inputs[usize::from(record.input)];
+                names::invalid_records(self.names.stage, topic, messages::outcome(settled)).increment(1);
+            }
+            change
+        });
         let mut state = self.lock();
-        if let Some(config) = state.all.remove(&(record.input, record.key)) {
-            state.tell(config.token, Change::Gone(config.id.clone()));
-        }
-        Ok(())
+        let taken = taken.map(|change| state.apply(&id, change, self.tokens));
+        state.broken.note(id, record, taken);
     }
 
-    /// False: cancelled.
-    fn set(&self, record: RawRecord) -> Result<bool, Failure> {
-        let info = self.stage.info();
-        let who = format!("stage {}", info.name);
-        let asking =
-            Asking { schemas: self.schemas.as_ref(), who: &who, limit: self.limit, cancel: &self.cancel };
-        if !asking.ask(info.inputs, [&record])? {
-            return Ok(false);
-        }
-        let said = self.stage.config(&record);
-        let said = said
-            .map_err(|(kind, error)| messages::config_failure(info, &self.names, &record, &kind, &error))?;
-        let id = (record.input, record.key.clone());
-        let token = partition_of(&said.key, self.tokens);
-        let config =
-            Arc::new(Config { id: id.clone(), record, key: said.key, suspended: said.suspended, token });
-        let mut state = self.lock();
-        let before = state.all.insert(id, config.clone());
-        if let Some(before) = before.filter(|before| before.token != token) {
-            state.tell(before.token, Change::Gone(before.id.clone()));
-        }
-        state.tell(token, Change::Set(config));
-        Ok(true)
+    /// Refuses what could not be taken (S10.5).
+    fn settle(&self) -> Result<(), Failure> {
+        self.lock().broken.first().map_err(|refused| {
+            let Refused { at, trouble: (kind, error) } = refused;
+            messages::config_failure(self.stage.info(), &self.names, at, &kind, &error)
+        })
     }
 
     /// The configs of a token, and what happens to them from now on.
@@ -266,6 +208,26 @@ impl Configs {
 }
 
 impl State {
+    fn apply(&mut self, id: &ConfigId, change: ConfigChange, tokens: i32) {
+        match change {
+            ConfigChange::Stays => {}
+            ConfigChange::Gone => {
+                if let Some(config) = self.all.remove(id) {
+                    self.tell(config.token, Change::Gone(config.id.clone()));
+                }
+            }
+            ConfigChange::Set(glue::Config { record, key, suspended }) => {
+                let token = partition_of(&key, tokens);
+                let config = Arc::new(Config { id: id.clone(), record, key, suspended, token });
+                let before = self.all.insert(id.clone(), config.clone());
+                if let Some(before) = before.filter(|before| before.token != token) {
+                    self.tell(before.token, Change::Gone(before.id.clone()));
+                }
+                self.tell(token, Change::Set(config));
+            }
+        }
+    }
+
     fn tell(&mut self, token: i32, change: Change) {
         // A token that is gone has dropped its end.
         if self.tokens.get(&token).is_some_and(|sender| sender.send(change).is_err()) {
@@ -276,9 +238,9 @@ impl State {
 
 fn follow(mut whole: Whole, configs: &Weak<Configs>) -> Result<(), Failure> {
     while let Some(configs) = configs.upgrade() {
-        whole.take()?.into_iter().try_for_each(|record| configs.apply(record))?;
-        drop(configs);
-        whole.wait(WAIT);
+        if whole.follow(|record| configs.take(record))? > 0 {
+            configs.settle()?;
+        }
     }
     Ok(())
 }

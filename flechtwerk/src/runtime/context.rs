@@ -32,6 +32,8 @@ pub(crate) struct Limits {
     pub(crate) heartbeat_interval: Duration,
     pub(crate) transaction_timeout: Duration,
     pub(crate) max_concurrent_polls: usize,
+    /// Positions that moved without any record are committed after this long (S3.3); no setting.
+    pub(crate) idle_commit: Duration,
 }
 
 /// The changelog of a stage with state.
@@ -70,9 +72,9 @@ pub(crate) struct StageContext {
 }
 
 impl StageContext {
-    /// The partitions that a task owns, in `inputs` order; those of a token are leases.
+    /// The partitions that a task commits, in `inputs` order; those of a token are leases. A witness is that of the one token, 0.
     pub(crate) fn input_partitions(&self, partition: i32) -> Vec<TopicPartition> {
-        self.names.leases.iter().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
+        self.names.stamped().map(|topic| TopicPartition { topic: topic.clone(), partition }).collect()
     }
 
     /// Repeats a call while it may succeed by repeating, up to `broker_timeout` (S6.2). `Ok(None)`: cancelled. The checks of

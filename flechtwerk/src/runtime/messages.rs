@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::context::StageContext;
 use super::error::{Failure, chain};
 use crate::BoxError;
-use crate::glue::{Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo, TimerPlace};
+use crate::glue::{Cause, Decided, FailureKind, RawRecord, RecordPart, Settled, StageInfo, TimerPlace};
 use crate::naming::StageNames;
 use crate::observe::names;
 use crate::port::StoreError;
@@ -143,9 +143,9 @@ pub(super) fn timer_failure(
 }
 
 /// Where a config lies: "the config at feeds/3 offset 17".
-pub(super) fn config_place(names: &StageNames, record: &RawRecord) -> String {
-    match names.inputs.get(usize::from(record.input)) {
-        Some(topic) => format!("the config at {topic}/{} offset {}", record.partition, record.offset),
+pub(super) fn config_place(names: &StageNames, at: Cause) -> String {
+    match names.inputs.get(usize::from(at.input)) {
+        Some(topic) => format!("the config at {topic}/{} offset {}", at.partition, at.offset),
         None => "its one config".to_owned(),
     }
 }
@@ -154,27 +154,32 @@ pub(super) fn config_place(names: &StageNames, record: &RawRecord) -> String {
 pub(super) fn config_failure(
     info: &StageInfo,
     names: &StageNames,
-    record: &RawRecord,
+    at: Cause,
     kind: &FailureKind,
     error: &BoxError,
 ) -> Failure {
-    let (stage, place, error) = (info.name, config_place(names, record), chain(&**error));
+    let (stage, place, error) = (info.name, config_place(names, at), chain(&**error));
     let again =
         "nothing of this page has counted, and all pages before it have: mend the cause and start again";
     Failure::new(match kind {
-        // Nobody decides about a config but the crash.
-        FailureKind::Decode(part) | FailureKind::Undecided(part) => {
-            let topic = info.inputs.get(usize::from(record.input));
+        FailureKind::Decode(part) => {
+            count_crash(names, at);
+            let topic = info.inputs.get(usize::from(at.input));
             let (part, codec) = match part {
                 RecordPart::Key => ("key", topic.map_or("-", |topic| topic.key_codec)),
                 RecordPart::Value => ("value", topic.map_or("-", |topic| topic.value_codec)),
             };
-            if let Some(name) = names.inputs.get(usize::from(record.input)) {
-                names::invalid_records(stage, name, names::CRASH).increment(1);
-            }
             format!(
                 "stage {stage}: the {part} of {place} is not what the topic's type says ({codec}): {error}; write a \
-                 correct one under the same key, or a null value, and start again"
+                 correct one under the same key, or a null value, and start again; or let the topic's `on_invalid` decide"
+            )
+        }
+        FailureKind::Undecided(part) => {
+            count_crash(names, at);
+            format!(
+                "stage {stage}: the {} of {place} is not what the topic's type says, and what the topic's `on_invalid` \
+                 answered can't be done: {error}",
+                part.name()
             )
         }
         FailureKind::User => format!("stage {stage} failed at {place}: {error}; {again}"),
@@ -202,6 +207,12 @@ pub(super) fn config_failure(
     })
 }
 
+fn count_crash(names: &StageNames, at: Cause) {
+    if let Some(topic) = names.inputs.get(usize::from(at.input)) {
+        names::invalid_records(names.stage, topic, names::CRASH).increment(1);
+    }
+}
+
 /// A source that has more for ever, and nothing new in it.
 pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) -> Failure {
     Failure::new(format!(
@@ -209,7 +220,7 @@ pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) 
          same messages or none; move the cursor, or return `Next::Idle` where there is nothing new and `Next::After` where \
          the call itself waits for its source",
         context.info.name,
-        config_place(&context.names, record)
+        config_place(&context.names, record.at())
     ))
 }
 
@@ -273,15 +284,20 @@ pub(super) fn warn(context: &StageContext, partition: i32, warning: &Warning) {
     match warning {
         Warning::NewInputs(inputs) => {
             for input in inputs {
-                let topic = &context.names.leases[*input];
+                let topic = stamped(context, *input);
                 if context.info.extractor.is_some() {
-                    tracing::info!(stage, partition, %topic, "the config topic is new to the stage");
+                    tracing::info!(
+                        stage,
+                        partition,
+                        topic,
+                        "nothing is committed for this topic yet, but for others: it is new to the stage"
+                    );
                     continue;
                 }
                 tracing::warn!(
                     stage,
                     partition,
-                    %topic,
+                    topic,
                     "no offset is committed for this input, but for others: it is new to the stage and starts at its {:?} record",
                     context.info.start
                 );
@@ -302,6 +318,11 @@ pub(super) fn warn(context: &StageContext, partition: i32, warning: &Warning) {
     }
 }
 
+/// The name of a task's input, or of a token's lease.
+fn stamped(context: &StageContext, input: usize) -> &str {
+    context.names.stamped().nth(input).map_or("-", |topic| topic)
+}
+
 /// What stops the process, from the state machine.
 pub(super) fn failure(context: &StageContext, partition: i32, why: &Stop) -> Failure {
     let stage = context.info.name;
@@ -311,7 +332,7 @@ pub(super) fn failure(context: &StageContext, partition: i32, why: &Stop) -> Fai
             "stage {stage}: the committed offset {offset} of {}/{partition} lies outside of the partition, which \
              holds {low} to {high}: records were deleted before they were read, or the topic was made anew; decide \
              whether to go on without them, and use `reset` to set the offsets of group {application_id}",
-            context.names.leases[*input]
+            stamped(context, *input)
         ),
         Stop::StateWithoutOffsets if context.info.extractor.is_some() => format!(
             "stage {stage}: token {partition} has cursors in changelog {} but group {application_id} has no committed \

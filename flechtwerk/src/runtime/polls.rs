@@ -156,7 +156,7 @@ impl Polls {
         self.cancel.insert(config.id.clone(), handle);
         let number = self.next_number;
         self.next_number += 1;
-        let place = messages::config_place(&self.context.names, &config.record);
+        let place = messages::config_place(&self.context.names, config.record.at());
         let watched = self.context.watchdog.call(self.token, number, place);
         let context = self.context.clone();
         // Each call sees one version of every table.
@@ -202,7 +202,7 @@ impl Polls {
                 return Finished::Failed(messages::config_failure(
                     info,
                     names,
-                    &config.record,
+                    config.record.at(),
                     &kind,
                     &error,
                 ));
@@ -223,7 +223,7 @@ impl Polls {
         let batch = ClosedBatch {
             outputs: page.outputs,
             layer: Arc::new(overlay.close()),
-            page: Some(messages::config_place(names, &config.record)),
+            page: Some(messages::config_place(names, config.record.at())),
             ..ClosedBatch::default()
         };
         Finished::Page(Page { config, next, ended: now }, batch)

@@ -383,6 +383,7 @@ mod tests {
             application_id: "x-demo-join".into(),
             inputs: vec!["words".into(), "profiles".into()],
             leases: vec!["words".into(), "profiles".into()],
+            witness: None,
             outputs: Vec::new(),
             tables: Vec::new(),
             changelog: None,

@@ -12,28 +12,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::context::{Cancel, repeat};
+use super::context::Cancel;
 use super::error::{Failure, chain};
 use super::messages::outcome;
-use super::restore::Parker;
 use super::schemas::Asking;
 use super::stage::Notice;
 use super::supervisor::Plan;
-use crate::glue::{
-    AnyTable, Env, FailureKind, RawRecord, RecordPart, StageInfo, TableInfo, TopicInfo, Trouble,
-};
+use super::whole::{Open, Turn, Whole};
+use crate::glue::{AnyTable, Env, FailureKind, RawRecord, RecordPart, Refused, StageInfo, TableInfo};
 use crate::observe::{Restores, names};
-use crate::port::{Queue, Reader, ReaderKind, Schemas, TopicPartition};
+use crate::port::{Reader, ReaderKind};
 
-/// Records and bytes taken from a partition at once.
-const CHUNK_RECORDS: usize = 10_000;
-const CHUNK_BYTES: usize = 4 << 20;
-/// How long to wait for more before looking at the cancel flag again.
-const WAIT: Duration = Duration::from_millis(100);
 /// How long a thread may take to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
-/// Time limit of one question to the cluster.
-const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// A table that a stage takes.
 #[derive(Clone)]
@@ -105,22 +96,18 @@ impl Tables {
             .filter(|stage| stage.names.tables.contains(&table.topic))
             .map(|stage| stage.stage.info().name)
             .collect();
-        let filling = Filling {
-            topic: table.topic.clone(),
-            partitions: table.partitions,
-            taken_by,
-            inputs: [table.info.topic],
-            table: filled,
-            cell,
-            reader,
-            schemas: plan.schemas.clone(),
-            broker_timeout: plan.limits.broker_timeout,
-            cancel: self.cancel.clone(),
-        };
+        let filling = Filling { topic: table.topic.clone(), taken_by, table: filled, cell };
+        let (types, partitions) = ([table.info.topic], table.partitions);
+        let (schemas, limit) = (plan.schemas.clone(), plan.limits.broker_timeout);
         let (restores, unread, sender) = (plan.restores.clone(), self.unread.clone(), sender.clone());
+        let cancel = self.cancel.clone();
         let spawned = std::thread::Builder::new().name("table".into()).spawn(move || {
             let read = || unread.fetch_sub(1, Ordering::SeqCst);
-            if let Err(failure) = filling.run(&restores, read) {
+            let topics = [filling.topic.clone()];
+            let who = filling.to_string();
+            let asking = Asking { schemas: schemas.as_ref(), who: &who, limit, cancel: &cancel };
+            let open = Open { reader: &*reader, topics: &topics, types: &types, partitions };
+            if let Err(failure) = filling.run(open, &asking, &restores, read) {
                 // The supervisor outlives its tables.
                 let _ = sender.send(Notice::Failed(failure));
             }
@@ -176,129 +163,49 @@ impl Shared {
 /// One table, in its thread.
 struct Filling {
     topic: Arc<str>,
-    partitions: i32,
     /// The stages that take it, for messages.
     taken_by: Vec<&'static str>,
-    /// The topic's type, as the one input that there is.
-    inputs: [&'static TopicInfo; 1],
     table: Box<dyn AnyTable>,
     cell: Cell,
-    reader: Arc<dyn Reader>,
-    schemas: Option<Arc<dyn Schemas>>,
-    broker_timeout: Duration,
-    cancel: Cancel,
-}
-
-/// One partition of a table's topic.
-struct Partition {
-    at: TopicPartition,
-    queue: Box<dyn Queue>,
-    position: i64,
-    /// Where the first reading ends.
-    end: i64,
-}
-
-impl Partition {
-    fn left(&self) -> u64 {
-        u64::try_from(self.end - self.position).unwrap_or(0)
-    }
 }
 
 impl Filling {
     /// Reads until it is cancelled; `read` is called once, when the table is whole.
-    fn run(mut self, restores: &Restores, read: impl FnOnce() -> usize) -> Result<(), Failure> {
-        let parker = Parker::new();
-        let Some(mut partitions) = self.open(&parker)? else { return Ok(()) };
-        let left = |partitions: &[Partition]| partitions.iter().map(Partition::left).sum::<u64>();
-        tracing::info!(table = %self.topic, offsets = left(&partitions), "reading");
-        let progress = restores.begin_table(&self.topic, left(&partitions));
-        let mut records: Vec<RawRecord> = Vec::new();
+    fn run(
+        mut self,
+        open: Open<'_>,
+        asking: &Asking<'_>,
+        restores: &Restores,
+        read: impl FnOnce() -> usize,
+    ) -> Result<(), Failure> {
+        let Some(mut whole) = Whole::open(open, asking)? else { return Ok(()) };
+        tracing::info!(table = %self.topic, offsets = whole.left(), "reading");
+        let progress = restores.begin_table(&self.topic, whole.left());
         // Rows are made of the last record of each key, hence only at the end of the first reading.
-        while left(&partitions) > 0 {
-            if self.cancel.is_cancelled() {
-                return Ok(());
-            }
-            let (count, bytes) = self.turn(&mut partitions, &mut records)?;
-            progress.advance(count as u64, bytes as u64, left(&partitions));
-            if count == 0 && left(&partitions) > 0 {
-                parker.wait(WAIT);
-            }
+        let advance = |turn: Turn| progress.advance(turn.records as u64, turn.bytes as u64, turn.left);
+        if !whole.read(|record| self.take(record), advance)? {
+            return Ok(());
         }
         self.publish()?;
         drop(progress);
         read();
-        while !self.cancel.is_cancelled() {
-            match self.turn(&mut partitions, &mut records)? {
-                (0, _) => parker.wait(WAIT),
-                _ => self.publish()?,
+        while !whole.is_cancelled() {
+            if whole.follow(|record| self.take(record))? > 0 {
+                self.publish()?;
             }
         }
         Ok(())
     }
 
-    /// Starts reading all partitions from their beginnings; `None` if it was cancelled.
-    fn open(&self, parker: &Parker) -> Result<Option<Vec<Partition>>, Failure> {
-        let who = self.to_string();
-        let mut partitions = Vec::new();
-        for partition in 0..self.partitions {
-            let at = TopicPartition { topic: self.topic.clone(), partition };
-            let what = format!("ask for the ends of partition {partition}");
-            let marks = repeat(&who, self.broker_timeout, &what, &self.cancel, || {
-                self.reader.watermarks(&at, ASK_LIMIT)
-            })?;
-            let Some(marks) = marks else { return Ok(None) };
-            let what = format!("read partition {partition}");
-            let queue = repeat(&who, self.broker_timeout, &what, &self.cancel, || {
-                self.reader.open(&at, 0, marks.low, parker.wake())
-            })?;
-            let Some(queue) = queue else { return Ok(None) };
-            partitions.push(Partition { at, queue, position: marks.low, end: marks.stable });
+    fn take(&mut self, record: &RawRecord) {
+        if let Some(settled) = self.table.take(record, self.taken_by.first().copied().unwrap_or_default()) {
+            self.count_invalid(outcome(settled));
         }
-        Ok(Some(partitions))
-    }
-
-    /// Takes what every partition has: records and bytes.
-    fn turn(
-        &mut self,
-        partitions: &mut [Partition],
-        records: &mut Vec<RawRecord>,
-    ) -> Result<(usize, usize), Failure> {
-        let (mut count, mut bytes) = (0, 0);
-        for partition in partitions {
-            records.clear();
-            let taken = partition.queue.take(CHUNK_RECORDS, CHUNK_BYTES, records).map_err(|error| {
-                let what = format!("read partition {}", partition.at.partition);
-                Failure::broker_of(&self.to_string(), &what, &error)
-            })?;
-            if self.schemas.is_some() {
-                let who = self.to_string();
-                let (schemas, limit) = (self.schemas.as_ref(), self.broker_timeout);
-                let asking = Asking { schemas, who: &who, limit, cancel: &self.cancel };
-                if !asking.ask(&self.inputs, records.iter())? {
-                    return Ok((count, bytes));
-                }
-            }
-            for record in records.iter() {
-                partition.position = partition.position.max(record.offset + 1);
-                match self.table.take(record, self.taken_by.first().copied().unwrap_or_default()) {
-                    Ok(None) => {}
-                    Ok(Some(settled)) => self.count_invalid(outcome(settled)),
-                    Err(trouble) => return Err(self.refused(record.partition, record.offset, trouble)),
-                }
-            }
-            // It lies behind trailing markers and aborted records.
-            partition.position = partition.position.max(taken.end.unwrap_or(0));
-            count += taken.records;
-            bytes += taken.bytes;
-        }
-        Ok((count, bytes))
     }
 
     /// Shows what was taken, to the batches that begin from now on.
     fn publish(&mut self) -> Result<(), Failure> {
-        if let Err(refused) = self.table.publish() {
-            return Err(self.refused(refused.partition, refused.offset, refused.trouble));
-        }
+        self.table.publish().map_err(|refused| self.refused(refused))?;
         *self.cell.lock().unwrap_or_else(PoisonError::into_inner) = self.table.version();
         names::table_keys(&self.topic).set(self.table.keys() as f64);
         names::table_bytes(&self.topic).set(self.table.bytes() as f64);
@@ -312,8 +219,8 @@ impl Filling {
     }
 
     /// A record that the table can't take stops the process (S9.2).
-    fn refused(&self, partition: i32, offset: i64, (kind, error): Trouble) -> Failure {
-        let place = format!("{}/{partition} offset {offset}", self.topic);
+    fn refused(&self, Refused { at, trouble: (kind, error) }: Refused) -> Failure {
+        let place = format!("{}/{} offset {}", self.topic, at.partition, at.offset);
         let error = chain(&*error);
         let what = match kind {
             FailureKind::Decode(part) => {
@@ -323,8 +230,8 @@ impl Filling {
                     RecordPart::Value => "value",
                 };
                 format!(
-                    "the {part} of {place} can't be decoded: {error}; write a record of the same key that can be, or a null, \
-                     and have the topic compacted; give the topic's type the codec that its records have; or let its `on_invalid` decide"
+                    "the {part} of {place} can't be decoded: {error}; write a record of the same key that can be, or a null; give \
+                     the topic's type the codec that its records have; or let its `on_invalid` decide"
                 )
             }
             FailureKind::Undecided(_) => {

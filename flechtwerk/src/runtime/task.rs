@@ -29,8 +29,6 @@ use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Ove
 mod firing;
 mod waking;
 
-/// Positions that moved without any record are committed after this long (S3.3).
-const IDLE_COMMIT: Duration = Duration::from_secs(60);
 /// Looks at the queues now and then even if nothing woke the task.
 const FALLBACK_POLL: Duration = Duration::from_millis(500);
 
@@ -455,7 +453,8 @@ impl Task {
         let now = host::now();
         let may_commit = self.commit_due().is_none_or(|due| due <= now);
         let due = !self.building.is_empty() && self.machine.may_send() && may_commit;
-        let idle = self.moved.is_some_and(|since| since + IDLE_COMMIT <= now) && self.has_moved();
+        let idle = self.moved.is_some_and(|since| since + self.context.limits.idle_commit <= now)
+            && self.has_moved();
         if !self.building.is_empty() && self.is_full() || due || idle {
             self.close();
         }

@@ -67,6 +67,8 @@ struct Inside {
     released: bool,
     /// The function has failed.
     failed: bool,
+    /// Where a partition ends behind its records, as far as that is told.
+    end: Option<i64>,
     /// How many commits had succeeded when the group was left.
     left_after: Option<usize>,
 }
@@ -156,7 +158,7 @@ impl Reader for World {
         offset: i64,
         _: Wake,
     ) -> Result<Box<dyn Queue>, BrokerError> {
-        Ok(Box::new(Records { at: at.clone(), input, next: offset }))
+        Ok(Box::new(Records { world: self.clone(), at: at.clone(), input, next: offset }))
     }
 
     fn watermarks(&self, at: &TopicPartition, _: Duration) -> Result<Watermarks, BrokerError> {
@@ -177,6 +179,7 @@ impl Reader for World {
 
 /// Ten records, one at a time.
 struct Records {
+    world: World,
     at: TopicPartition,
     input: u16,
     next: i64,
@@ -185,7 +188,7 @@ struct Records {
 impl Queue for Records {
     fn take(&mut self, _: usize, _: usize, into: &mut Vec<RawRecord>) -> Result<Taken, BrokerError> {
         if self.next >= 10 {
-            return Ok(Taken::default());
+            return Ok(Taken { end: self.world.with(|inside| inside.end), ..Taken::default() });
         }
         into.push(RawRecord {
             input: self.input,
@@ -354,6 +357,7 @@ fn limits() -> Limits {
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: TRANSACTION_TIMEOUT,
         max_concurrent_polls: 1,
+        idle_commit: LONG,
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn run(
     let (report_sender, mut reports) = unbounded_channel();
     let Some(worker) = start_worker(&context, number, report_sender, &notices) else { return };
     names::token_begins(context.info.name, number);
-    let leases = context.names.leases.len();
+    let leases = context.names.stamped().count();
     let (machine, commands) = Machine::new(MachineConfig {
         inputs: leases,
         changelog: context.changelog.as_ref().map(|changelog| changelog.id.clone()),

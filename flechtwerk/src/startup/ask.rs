@@ -134,8 +134,10 @@ pub(crate) fn committed_of(
     which: Stability,
     partitions: impl Fn(&Arc<str>) -> i32,
 ) -> Result<Vec<Committed>, Problem> {
-    let all = names.leases.iter().flat_map(|topic| {
-        (0..partitions(topic)).map(|partition| TopicPartition { topic: topic.clone(), partition })
+    let leases = names.leases.iter().map(|topic| (topic, partitions(topic)));
+    let witness = names.witness.iter().map(|topic| (topic, partitions(topic).min(1)));
+    let all = leases.chain(witness).flat_map(|(topic, count)| {
+        (0..count).map(|partition| TopicPartition { topic: topic.clone(), partition })
     });
     let all: Vec<_> = all.collect();
     if all.is_empty() {

@@ -49,6 +49,25 @@ fn without_configs_there_is_one_token_which_leases_the_changelog() {
     assert!(report(&[&TICK], &cluster).contains("a reset of this stage is under way"));
 }
 
+/// Kafka forgets what was committed for a topic that is deleted, so the stamp stands at an output as well.
+#[test]
+fn a_changelog_that_is_leased_is_missed_by_its_witness() {
+    let stamped =
+        |cluster: FakeCluster| cluster.committed("demo-tick", "alerts", 0, 0, "a:7:id-of-the-old-one");
+    let gone = stamped(FakeCluster::default().topic("alerts", 7));
+    let text = report(&[&TICK], &gone);
+    assert!(text.contains("the changelog that the last commit wrote to is gone"), "{text}");
+    assert!(text.contains("changelog `demo-tick-changelog` of stage `tick`, stamp at alerts/0"), "{text}");
+    assert!(text.contains("reset --stage tick --execute"), "{text}");
+    let anew = stamped(FakeCluster::default().topic("alerts", 7).changelog("demo-tick-changelog", 1));
+    assert!(report(&[&TICK], &anew).contains("deleted and made anew"));
+    // Partitions of the output that are no witness don't count, nor does an output of an extractor with configs.
+    let other = FakeCluster::default().topic("alerts", 7).committed("demo-tick", "alerts", 1, 0, "a:7:x");
+    assert_eq!(checked(&[&TICK], &other).unwrap().missing.len(), 1);
+    let configs = FakeCluster::default().topic("words", 4).topic("alerts", 1);
+    assert!(checked(&[&POLL], &configs.committed("demo-poll", "alerts", 0, 0, "a:7:x")).is_ok());
+}
+
 #[test]
 fn config_topics_have_one_partition_count() {
     let cluster = FakeCluster::default().topic("words", 4).topic("counts", 3).topic("alerts", 1);

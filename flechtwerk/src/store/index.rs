@@ -4,8 +4,7 @@
 
 use rocksdb::{DB, Direction, IteratorMode, WriteBatch};
 
-use hashbrown::HashMap;
-
+use super::rocks::COLUMN_FAMILY;
 use crate::format::{ChangelogRecord, Kind};
 use crate::timers::{Clock, ListError, Summary, summary};
 
@@ -47,19 +46,22 @@ pub(super) fn follow(
     mut count: u64,
     batch: &mut WriteBatch,
 ) -> Result<u64, Error> {
-    let timers: Vec<_> = changes.iter().filter(|change| change.is_of(Kind::Timer)).collect();
-    if timers.is_empty() {
+    let mut timers: Vec<_> = changes.iter().filter(|change| change.is_of(Kind::Timer)).collect();
+    let Some(column_family) = db.cf_handle(COLUMN_FAMILY).filter(|_| !timers.is_empty()) else {
         return Ok(count);
-    }
-    let mut before: HashMap<&[u8], Summary> = HashMap::with_capacity(timers.len());
-    let stored = db.multi_get(timers.iter().map(|change| &change.key));
-    for (change, stored) in timers.iter().zip(stored) {
-        let stored = stored?.map(|stored| summary(&stored)).transpose()?;
-        before.insert(&change.key, stored.unwrap_or_default());
-    }
-    for change in timers {
-        let now = change.value.as_ref().map(|value| summary(value)).transpose()?.unwrap_or_default();
-        let before = before.insert(&change.key, now).unwrap_or_default();
+    };
+    // In key order, as the store looks others up; of several changes of one key the last stays the last.
+    timers.sort_by(|a, b| a.key.cmp(&b.key));
+    let stored = db.batched_multi_get_cf(column_family, timers.iter().map(|change| &change.key), true);
+    let mut previous: Option<(&[u8], Summary)> = None;
+    for (change, stored) in timers.into_iter().zip(stored) {
+        let of = |value: Option<&[u8]>| value.map_or(Ok(Summary::default()), summary);
+        let now = of(change.value.as_deref())?;
+        let before = match previous {
+            Some((key, summary)) if key == change.key => summary,
+            _ => of(stored?.as_deref())?,
+        };
+        previous = Some((&change.key, now));
         for clock in Clock::ALL {
             let (old, new) = (before.earliest_of(clock), now.earliest_of(clock));
             if old != new {

@@ -34,7 +34,7 @@ const RESERVED: u8 = index::PREFIX;
 const IDENTITY: &[u8] = b"\xffidentity";
 /// Name of the last transaction in the store.
 const STAMP: &[u8] = b"\xffstamp";
-const COLUMN_FAMILY: &str = "default";
+pub(super) const COLUMN_FAMILY: &str = "default";
 
 /// Blocks of all tasks of the process, and the index and filter blocks too, so that the sum has a limit.
 const BLOCK_CACHE: usize = 64 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::BoxError;
-use crate::glue::{Failure, FailureKind, Need, RawRecord, RecordPart, StageInfo, Trouble};
+use crate::glue::{Failure, FailureKind, Need, RawRecord, RecordPart, Refused, StageInfo, Trouble};
 
 /// A pipeline could not be run to its end: which stage, at which record, and why.
 #[derive(Debug)]
@@ -26,11 +26,16 @@ impl Failed {
         }
     }
 
-    pub(super) fn at(stage: &StageInfo, record: &RawRecord, (kind, error): Trouble) -> Self {
+    pub(super) fn at(stage: &StageInfo, record: &RawRecord, trouble: Trouble) -> Self {
+        Self::config(stage, Refused { at: record.at(), trouble })
+    }
+
+    /// The same of a config.
+    pub(super) fn config(stage: &StageInfo, Refused { at, trouble: (kind, error) }: Refused) -> Self {
         let what = what(stage, &kind);
-        let place = match stage.inputs.get(usize::from(record.input)) {
+        let place = match stage.inputs.get(usize::from(at.input)) {
             Some(topic) => {
-                let at = format!("{}/{} offset {}", topic.name, record.partition, record.offset);
+                let at = format!("{}/{} offset {}", topic.name, at.partition, at.offset);
                 format!("stage `{}` failed at {at}: {what}", stage.name)
             }
             // An extractor without config topics.
@@ -39,7 +44,7 @@ impl Failed {
         Failed { place, source: Some(error) }
     }
 
-    pub(super) fn row(topic: &str, partition: i32, offset: i64, (kind, error): Trouble) -> Self {
+    pub(super) fn row(topic: &str, Refused { at, trouble: (kind, error) }: Refused) -> Self {
         let what = match kind {
             FailureKind::Decode(RecordPart::Key) => "the key can't be decoded",
             FailureKind::Decode(RecordPart::Value) => "the value can't be decoded",
@@ -47,8 +52,10 @@ impl Failed {
             FailureKind::Undecided(_) => "what `on_invalid` answered can't be done",
             _ => "the `enrich` function returned an error",
         };
-        let place =
-            format!("the table of topic \"{topic}\" failed at {topic}/{partition} offset {offset}: {what}");
+        let place = format!(
+            "the table of topic \"{topic}\" failed at {topic}/{} offset {}: {what}",
+            at.partition, at.offset
+        );
         Failed { place, source: Some(error) }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Driver, Failed, Stage, Topics, block_on};
-use crate::glue::{Env, Page, RawRecord, StateChange};
+use crate::glue::{Broken, Config, ConfigChange, Env, Page, RawRecord, StateChange};
 use crate::next::Next;
 use crate::partitioner::partition_of;
 
@@ -47,18 +47,17 @@ impl Stage {
         let info = self.stage.info();
         let tokens = if info.inputs.is_empty() { 1 } else { topics.partitions() };
         let mut calls = 0;
-        for config in self.configs(topics) {
-            let said = self.stage.config(&config).map_err(|trouble| Failed::at(info, &config, trouble))?;
-            if said.suspended {
+        for Config { record: config, key, suspended } in self.configs(topics)? {
+            if suspended {
                 continue;
             }
-            let token = partition_of(&said.key, tokens) as usize;
+            let token = partition_of(&key, tokens) as usize;
             let mut next = Next::Again;
             while next == Next::Again {
                 if calls == TOO_MANY_PAGES {
                     return Err(Failed::endless_pages(info, &config, calls));
                 }
-                next = self.page(&config, &said.key, token, topics, env).await?;
+                next = self.page(&config, &key, token, topics, env).await?;
                 calls += 1;
             }
         }
@@ -89,18 +88,25 @@ impl Stage {
         Ok(next)
     }
 
-    /// The configs as they are now: of each key the last record, if it is no tombstone.
-    fn configs(&self, topics: &Topics) -> Vec<RawRecord> {
+    /// The configs as they are now, as the runtime has them.
+    fn configs(&self, topics: &Topics) -> Result<Vec<Config>, Failed> {
         let info = self.stage.info();
-        if info.inputs.is_empty() {
-            return vec![Page::implicit()];
+        let implicit = info.inputs.is_empty().then(Page::implicit);
+        let inputs = (0..).zip(info.inputs);
+        let written = inputs.flat_map(|(input, topic)| {
+            topics.all(topic.name).map(move |record| RawRecord { input, ..record.clone() })
+        });
+        let (mut configs, mut broken) = (BTreeMap::new(), Broken::default());
+        for record in implicit.into_iter().chain(written) {
+            let id = (record.input, record.key.clone());
+            let taken = self.stage.config(&record).map(|(change, _)| match change {
+                ConfigChange::Set(config) => drop(configs.insert(id.clone(), config)),
+                ConfigChange::Gone => drop(configs.remove(&id)),
+                ConfigChange::Stays => {}
+            });
+            broken.note(id, &record, taken);
         }
-        let mut last: BTreeMap<(u16, Option<Bytes>), RawRecord> = BTreeMap::new();
-        for (input, topic) in (0..).zip(info.inputs) {
-            for record in topics.all(topic.name) {
-                last.insert((input, record.key.clone()), RawRecord { input, ..record.clone() });
-            }
-        }
-        last.into_values().filter(|record| record.value.is_some()).collect()
+        broken.first().map_err(|refused| Failed::config(info, refused))?;
+        Ok(configs.into_values().collect())
     }
 }

@@ -40,16 +40,13 @@ impl Tables {
             let mut changed = !*shown;
             for (partition, position) in positions.iter_mut().enumerate() {
                 for record in topics.from(topic, partition as i32, *position) {
-                    let failed = |trouble| Failed::row(topic, record.partition, record.offset, trouble);
-                    table.take(record, stage).map_err(failed)?;
+                    table.take(record, stage);
                     *position += 1;
                     changed = true;
                 }
             }
             if changed {
-                table.publish().map_err(|refused| {
-                    Failed::row(topic, refused.partition, refused.offset, refused.trouble)
-                })?;
+                table.publish().map_err(|refused| Failed::row(topic, refused))?;
                 let version: Arc<_> = table.version();
                 env.put(version);
                 *shown = true;

@@ -116,7 +116,7 @@ fn faults_of_a_real_cluster_are_listed_together_and_nothing_is_made() {
         "alerts` does not exist",
         "words` has 2, ",
         "counts` has 3",
-        "the changelog has 1 partitions, but the input has 2",
+        "the changelog has 1 partition, but the input has 2",
         "the changelog has cleanup.policy=compact,delete, not compact alone",
     ] {
         assert!(ended.err.contains(part), "{part} in {}", ended.err);

@@ -10,7 +10,7 @@ use super::frame;
 use crate::codec::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};
 use crate::error::BoxError;
 use crate::glue::RecordPart;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
 use crate::glue::{RawRecord, TopicInfo};
 
 /// The topic's id, and whether it is of keys.
@@ -110,7 +110,7 @@ pub(super) fn plan<T: 'static, P: Send + Sync + 'static>(
 }
 
 /// The ids of schemas in these records that have to be asked for before the records are decoded.
-#[cfg(feature = "kafka")]
+#[cfg(feature = "runtime")]
 pub(crate) fn unknown<'a>(
     inputs: &[&'static TopicInfo],
     records: impl IntoIterator<Item = &'a RawRecord>,

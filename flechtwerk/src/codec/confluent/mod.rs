@@ -9,8 +9,10 @@ use std::any::type_name;
 use bytes::Bytes;
 
 pub(crate) use self::known::Unasked;
+#[cfg(feature = "runtime")]
+pub(crate) use self::known::unknown;
 #[cfg(feature = "kafka")]
-pub(crate) use self::known::{connect, learn, unknown};
+pub(crate) use self::known::{connect, learn};
 use super::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};
 use super::{Codec, Confluent};
 use crate::error::{BoxError, CodecError};

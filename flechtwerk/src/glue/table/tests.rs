@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use bytes::Bytes;
 
 use super::{AnyTable, RawRecord, table};
-use crate::glue::{Env, Settled};
+use crate::glue::{Env, FailureKind, RecordPart, Settled};
 use crate::invalid::{Answer, Invalid};
 use crate::prelude::*;
 use crate::shared::SharedPart;
@@ -56,7 +56,7 @@ fn null_deletes_and_empty_is_a_value() {
             .into_iter()
             .enumerate()
     {
-        table.take(&record(offset as i64, key, value), "stage").unwrap();
+        table.take(&record(offset as i64, key, value), "stage");
     }
     table.publish().unwrap();
     let now = now::<Plain>(&*table);
@@ -67,10 +67,10 @@ fn null_deletes_and_empty_is_a_value() {
 #[test]
 fn null_deletes_where_the_value_is_nullable_too() {
     let mut table = table::<MayBeNull>();
-    table.take(&record(0, "a", Some("1")), "stage").unwrap();
-    table.take(&record(1, "b", Some("")), "stage").unwrap();
+    table.take(&record(0, "a", Some("1")), "stage");
+    table.take(&record(1, "b", Some("")), "stage");
     table.publish().unwrap();
-    table.take(&record(2, "a", None), "stage").unwrap();
+    table.take(&record(2, "a", None), "stage");
     table.publish().unwrap();
     let now = now::<MayBeNull>(&*table);
     assert_eq!(now.iter().collect::<Vec<_>>(), [(&"b".to_owned(), &Some(String::new()))]);
@@ -79,10 +79,10 @@ fn null_deletes_where_the_value_is_nullable_too() {
 #[test]
 fn a_version_stays_as_it_was() {
     let mut table = table::<Plain>();
-    table.take(&record(0, "a", Some("1")), "stage").unwrap();
+    table.take(&record(0, "a", Some("1")), "stage");
     table.publish().unwrap();
     let before = now::<Plain>(&*table);
-    table.take(&record(1, "a", Some("2")), "stage").unwrap();
+    table.take(&record(1, "a", Some("2")), "stage");
     assert_eq!(now::<Plain>(&*table).get("a").unwrap(), "1");
     table.publish().unwrap();
     assert_eq!(before.get("a").unwrap(), "1");
@@ -97,11 +97,11 @@ fn keys_and_bytes_are_those_of_the_rows_there_are() {
             .into_iter()
             .enumerate()
     {
-        table.take(&record(offset as i64, key, value), "stage").unwrap();
+        table.take(&record(offset as i64, key, value), "stage");
         table.publish().unwrap();
     }
     assert_eq!((table.keys(), table.bytes()), (3, 3 * 2 + 4 + 3 + 1));
-    table.take(&record(9, "bb", None), "stage").unwrap();
+    table.take(&record(9, "bb", None), "stage");
     table.publish().unwrap();
     assert_eq!((table.keys(), table.bytes()), (2, 2 * 2 + 3 + 1));
 }
@@ -120,7 +120,7 @@ fn enrich_runs_once_for_each_record_that_survives() {
         ("d", None),
     ];
     for (offset, (key, value)) in records.into_iter().enumerate() {
-        table.take(&record(offset as i64, key, value), "stage").unwrap();
+        table.take(&record(offset as i64, key, value), "stage");
     }
     table.publish().unwrap();
     table.publish().unwrap();
@@ -138,24 +138,45 @@ fn what_enrich_refuses_is_told_with_its_place() {
         [("error", "an error occurred when formatting an argument"), ("panic", "no length")]
     {
         let mut table = table::<Lengths>();
-        table.take(&record(7, "bad", Some(value)), "stage").unwrap();
+        table.take(&record(7, "bad", Some(value)), "stage");
         let refused = table.publish().unwrap_err();
-        assert_eq!((refused.partition, refused.offset), (3, 7));
+        assert_eq!((refused.at.partition, refused.at.offset), (3, 7));
         assert_eq!(refused.trouble.1.to_string(), expected);
     }
 }
 
+/// A record of these bytes.
+fn raw(offset: i64, key: Option<&'static [u8]>, value: Option<&'static [u8]>) -> RawRecord {
+    let bytes = |part: Option<&'static [u8]>| part.map(Bytes::from_static);
+    RawRecord { key: bytes(key), value: bytes(value), ..record(offset, "", None) }
+}
+
 #[test]
-fn what_does_not_decode_is_refused_even_where_it_would_not_survive() {
+fn only_the_last_record_of_a_key_has_to_decode() {
+    let bad = Some(&b"\xff"[..]);
+    let keys = [Some(&b"a"[..]), Some(b"\xff"), None];
+    for key in keys {
+        let mut table = table::<Plain>();
+        table.take(&raw(0, Some(b"b"), Some(b"fine")), "stage");
+        table.take(&raw(8, key, bad), "stage");
+        table.take(&raw(5, Some(b"c"), bad), "stage");
+        let refused = table.publish().unwrap_err();
+        assert_eq!(refused.at.offset, 5);
+        assert!(matches!(refused.trouble.0, FailureKind::Decode(RecordPart::Value)));
+    }
+    // A later one mends it: a value, where the key can have one, or a null.
+    for key in keys {
+        let mut table = table::<Plain>();
+        table.take(&raw(0, key, bad), "stage");
+        table.take(&raw(1, key, None), "stage");
+        assert!(table.publish().is_ok(), "{key:?}");
+        assert!(now::<Plain>(&*table).is_empty());
+    }
     let mut table = table::<Plain>();
-    let mut bad = record(0, "a", None);
-    bad.value = Some(Bytes::from_static(b"\xff"));
-    assert!(table.take(&bad, "stage").is_err());
-    bad.value = None;
-    bad.key = Some(Bytes::from_static(b"\xff"));
-    assert!(table.take(&bad, "stage").is_err());
-    bad.key = None;
-    assert!(table.take(&bad, "stage").is_err());
+    table.take(&raw(0, keys[0], bad), "stage");
+    table.take(&raw(1, keys[0], Some(b"right")), "stage");
+    table.publish().unwrap();
+    assert_eq!(now::<Plain>(&*table).get("a").unwrap(), "right");
 }
 
 #[test]
@@ -167,7 +188,7 @@ fn rows_of_bytes_do_not_keep_what_was_read_with_them() {
     let mut raw = record(0, "", None);
     (raw.key, raw.value) = (Some(chunk.slice(..1)), Some(chunk.slice(1..2)));
     let mut table = table::<Raw>();
-    table.take(&raw, "stage").unwrap();
+    table.take(&raw, "stage");
     table.publish().unwrap();
     drop(raw);
     assert!(chunk.is_unique(), "a row still refers to the buffer of its record");
@@ -194,27 +215,25 @@ struct Judged;
 fn the_topic_may_decide_about_records_that_do_not_decode() {
     let mut table = table::<Judged>();
     let mut invalid = |key: &'static [u8], value: &'static [u8]| {
-        let mut raw = record(7, "", None);
-        (raw.key, raw.value) = (Some(Bytes::from_static(key)), Some(Bytes::from_static(value)));
-        let taken = table.take(&raw, "stage");
-        table.publish().unwrap();
-        (taken, now::<Judged>(&*table).get("a").cloned())
+        let settled = table.take(&raw(7, Some(key), Some(value)), "stage");
+        let published = table.publish().map_err(|refused| refused.trouble.1.to_string());
+        (settled, published, now::<Judged>(&*table).get("a").cloned())
     };
     let one = || Some("one".to_owned());
-    assert!(matches!(invalid(b"a", b"one"), (Ok(None), row) if row == one()));
-    assert!(
-        matches!(invalid(b"a", b"\xff"), (Ok(Some(Settled::Skip)), row) if row == one()),
-        "the row stays"
-    );
-    assert!(matches!(invalid(b"\xff", b"x"), (Ok(Some(Settled::Skip)), row) if row == one()));
-    let (taken, row) = invalid(b"a", b"\xff0");
-    assert!(matches!((taken, row.as_deref()), (Ok(Some(Settled::Instead)), Some("mended"))));
+    assert_eq!(invalid(b"a", b"one"), (None, Ok(()), one()));
+    assert_eq!(invalid(b"a", b"\xff"), (Some(Settled::Skip), Ok(()), one()), "the row stays");
+    assert_eq!(invalid(b"\xff", b"x"), (Some(Settled::Skip), Ok(()), one()));
+    assert_eq!(invalid(b"a", b"\xff0"), (Some(Settled::Instead), Ok(()), Some("mended".into())));
     for (value, expected) in [
-        (&b"\xff1"[..], "it answered `DeadLetter`, and a table is read outside of any transaction"),
+        (
+            &b"\xff1"[..],
+            "it answered `DeadLetter`, and tables and configs are read outside of any transaction",
+        ),
         (b"\xff2", "no answer"),
         (b"\xff3", "not valid UTF-8"),
     ] {
-        let error = invalid(b"a", value).0.unwrap_err().1.to_string();
-        assert!(error.contains(expected), "{error}");
+        let (settled, published, _) = invalid(b"a", value);
+        let error = published.unwrap_err();
+        assert!(settled.is_none() && error.contains(expected), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{FALLBACK_POLL, IDLE_COMMIT, Task};
+use super::{FALLBACK_POLL, Task};
 use crate::runtime::host;
 
 impl Task {
@@ -11,7 +11,7 @@ impl Task {
         let may_close = self.running.is_none() && self.machine.may_compute();
         let waits = may_close && !self.building.is_empty() && self.machine.may_send();
         let due = self.commit_due().filter(|_| waits);
-        let idle = self.moved.filter(|_| may_close).map(|since| since + IDLE_COMMIT);
+        let idle = self.moved.filter(|_| may_close).map(|since| since + self.context.limits.idle_commit);
         let poll = self.may_take().then(|| host::now() + FALLBACK_POLL);
         let timer = poll.and_then(|_| self.next_timer_at());
         [self.wait_until, self.end_until, due, idle, poll, timer].into_iter().flatten().min()

@@ -1,4 +1,5 @@
-//! What becomes of a commit under way when its task ends: by a rebalance, and by a failure elsewhere.
+//! What becomes of a commit under way when its task ends, by a rebalance or by a failure elsewhere; and of a position when
+//! its partition ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -67,4 +68,20 @@ fn after_a_failure_the_commit_under_way_is_awaited_and_the_group_is_left() {
     let text = started.failure();
     assert!(text.contains("stage enrich failed") && text.contains("on purpose"), "{text}");
     assert_eq!(world.with(|inside| (inside.fine, inside.left_after)), (1, Some(1)));
+}
+
+/// S3.3g: behind the records there may be markers and aborted records. A position that lies behind those is committed
+/// without any further record, after a while.
+#[test]
+fn an_idle_task_commits_a_position_that_moved_by_the_end_of_its_partition_alone() {
+    let world = world(&[Commit::Fine], 0);
+    let limits = Limits { idle_commit: Duration::from_millis(20), ..limits() };
+    let started = start_with(&world, &ENRICHES, &ENRICH, limits);
+    let words = TopicPartition { topic: "words".into(), partition: 0 };
+    let committed = |inside: &Inside| inside.committed.get(&words).and_then(|committed| committed.offset);
+    world.wait("a commit of all records", |inside| committed(inside) == Some(10));
+    world.with(|inside| inside.end = Some(13));
+    world.wait("a commit of the end", |inside| committed(inside) == Some(13));
+    started.stopper.stop();
+    started.end().unwrap();
 }

@@ -21,9 +21,9 @@ use super::super::{lag, watchdog::Watchdog};
 use super::*;
 use crate::format::{put_version, take_version};
 use crate::glue::{
-    AnyStage, BoxFuture, Cause, Config, Env, ExtractorInfo, Failure as RoundFailure, Order, OutputRecord,
-    Outputs, Part, Policy, RawRecord, Round, RoundEnd, StageInfo, Start, StateChange, StateInfo, TopicInfo,
-    Trouble,
+    AnyStage, BoxFuture, Cause, Config, ConfigChange, Env, ExtractorInfo, Failure as RoundFailure, Order,
+    OutputRecord, Outputs, Part, Policy, RawRecord, Round, RoundEnd, Settled, StageInfo, Start, StateChange,
+    StateInfo, TopicInfo, Trouble,
 };
 use crate::naming::{Mapping, names as names_of};
 use crate::next::Next;
@@ -80,8 +80,9 @@ impl AnyStage for Pulse {
         unreachable!("an extractor has no rounds")
     }
 
-    fn config(&self, _: &RawRecord) -> Result<Config, Trouble> {
-        Ok(Config { key: Bytes::new(), suspended: false })
+    fn config(&self, record: &RawRecord) -> Result<(ConfigChange, Option<Settled>), Trouble> {
+        let config = Config { record: record.clone(), key: Bytes::new(), suspended: false };
+        Ok((ConfigChange::Set(config), None))
     }
 
     fn page<'a>(
@@ -136,11 +137,12 @@ fn run_to_end(world: &World, items: usize) -> usize {
         max_batch_bytes: 1 << 20,
         max_batch_time: Duration::from_secs(60),
         commit_interval: Duration::from_millis(1),
-        broker_timeout: Duration::from_millis(20),
+        broker_timeout: Duration::from_secs(60),
         revoke_timeout: Duration::from_millis(100),
         heartbeat_interval: Duration::from_millis(1),
         transaction_timeout: Duration::from_secs(60),
         max_concurrent_polls: 1,
+        idle_commit: Duration::from_secs(60),
     };
     let cancel = Cancel::default();
     let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };

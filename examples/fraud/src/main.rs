@@ -1,0 +1,3 @@
+//! `fraud --help` says what it can do.
+
+flechtwerk::main!(fraud::FRAUD);
