@@ -48,7 +48,7 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a schema registry, fuzzing, a million histories
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing, a million simulated histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
 	@scripts/dev-broker-fuzz 600
