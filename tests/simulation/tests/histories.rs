@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flechtwerk::simulation::Flaw;
 use flechtwerk_simulation::controls::control;
+use flechtwerk_simulation::shrink::shrink;
 use flechtwerk_simulation::{Plan, play};
 
 /// Seeds of this test; `make simulate` begins behind them unless told otherwise.
@@ -52,6 +53,19 @@ fn a_history_replays_exactly() {
         let plan = Plan::of(seed);
         assert_eq!(play(&plan, &[], true).trace, play(&plan, &[], true).trace, "seed {seed}");
     }
+}
+
+#[test]
+fn a_failed_history_shrinks_to_what_it_needs() {
+    let flaws = [Flaw::PositionTooShort];
+    let plan = (1..600).map(Plan::of).find(|plan| plan.faults.len() > 2 && plan.records.len() > 8);
+    let plan = plan.expect("a plan with something to leave out");
+    assert!(!play(&plan, &flaws, false).violations.is_empty());
+    let shrunk = shrink(&plan, &flaws);
+    assert!(!play(&shrunk, &flaws, false).violations.is_empty(), "{shrunk} does not fail any more");
+    assert!(shrunk.faults.is_empty(), "{shrunk} needs no fault");
+    assert!(shrunk.records.len() <= 2, "{shrunk} needs two records at most");
+    assert_eq!(shrunk.to_string().parse(), Ok(shrunk));
 }
 
 /// Without its defences each of these is caught within some hundred histories; the rare ones are for `make controls`.
