@@ -1,6 +1,6 @@
 //! State in memory: as fast as a map, gone with the process.
 
-use std::collections::{BTreeSet, HashMap as StdHashMap};
+use std::collections::HashMap as StdHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use hashbrown::hash_map::EntryRef;
 use super::Values;
 use crate::format::{ChangelogRecord, Kind};
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
-use crate::timers::{Clock, summary};
+use crate::timers::{Clock, DueIndex, Summary};
 
 /// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
 /// with nothing committed by others in between finds its state (S4.8).
@@ -52,22 +52,18 @@ struct MemoryStore {
 struct Inner {
     entries: HashMap<Box<[u8]>, Box<[u8]>>,
     stamp: Option<String>,
-    /// Of each state key with timers the earliest of each clock.
-    due: BTreeSet<(Clock, i64, Box<[u8]>)>,
+    /// By state key.
+    due: DueIndex<Box<[u8]>>,
     timers: u64,
     /// Bytes of all keys and values.
     bytes: u64,
 }
 
 impl Inner {
-    /// The timers of a key are about to change. What lies here was read strictly before, or made by this program.
+    /// The timers of a key are about to change.
     fn index(&mut self, key: &[u8], now: Option<&[u8]>) {
-        let of = |value: Option<&[u8]>| value.and_then(|value| summary(value).ok()).unwrap_or_default();
-        let (before, now) = (of(self.entries.get(key).map(|value| &value[..])), of(now));
-        for (clock, due) in before.due() {
-            self.due.remove(&(clock, due, key[1..].into()));
-        }
-        self.due.extend(now.due().map(|(clock, due)| (clock, due, key[1..].into())));
+        let (before, now) = (Summary::of(self.entries.get(key).map(|value| &value[..])), Summary::of(now));
+        self.due.change(before, now, || key[1..].into());
         self.timers = self.timers + now.count - before.count;
     }
 
@@ -157,9 +153,8 @@ impl Store for MemoryStore {
         visit: &mut dyn FnMut(i64, &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         let inner = self.read();
-        let rest = inner.due.range((clock, from, Box::default())..);
-        for (_, due, key) in rest.take_while(|(other, ..)| *other == clock) {
-            if !visit(*due, key) {
+        for (due, key) in inner.due.of(clock, from) {
+            if !visit(due, key) {
                 break;
             }
         }

@@ -1,7 +1,6 @@
 //! The states that are newer than the store: those of the batch being built, and those of the batch that is
 //! still committing (S2.5). The store holds only what is known to be committed (S3.4).
 
-use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::format::{ChangelogRecord, Kind};
 use crate::glue::StateChange;
-use crate::timers::{Clock, summary};
+use crate::timers::{Clock, DueIndex, Summary};
 
 /// The changes of one batch, by changelog key. They lie in one list, as they go to the changelog and the store;
 /// the index only names their places.
@@ -22,8 +21,8 @@ pub struct Layer {
     before: Vec<Option<Bytes>>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Of each changelog key of timers the earliest of each clock.
-    due: BTreeSet<(Clock, i64, Bytes)>,
+    /// By changelog key.
+    due: DueIndex<Bytes>,
     bytes: usize,
 }
 
@@ -65,26 +64,10 @@ impl Layer {
         self.changes.push(note);
     }
 
-    /// Follows a change of timers. Values here were made by this program.
-    fn follow(&mut self, key: &Bytes, now: Option<&Bytes>) {
-        let of = |value: Option<&Bytes>| value.and_then(|value| summary(value).ok()).unwrap_or_default();
-        if let Some(before) = self.get(key) {
-            for (clock, due) in of(before.as_ref()).due() {
-                self.due.remove(&(clock, due, key.clone()));
-            }
-        }
-        self.due.extend(of(now).due().map(|(clock, due)| (clock, due, key.clone())));
-    }
-
-    /// Changelog keys and due times of one clock, in the order of due times.
-    fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
-        let rest = self.due.range((clock, i64::MIN, Bytes::new())..);
-        rest.take_while(move |(other, ..)| *other == clock).map(|(_, due, key)| (*due, key))
-    }
-
     fn set(&mut self, key: Bytes, before: Option<Bytes>, now: Option<Bytes>) {
         if key.first() == Some(&Kind::Timer.byte()) {
-            self.follow(&key, now.as_ref());
+            let before = Summary::of(self.get(&key).and_then(Option::as_deref));
+            self.due.change(before, Summary::of(now.as_deref()), || key.clone());
         }
         let Layer { changes, before: befores, index, hasher, bytes, .. } = self;
         let size = now.as_ref().map_or(0, Bytes::len);
@@ -118,10 +101,8 @@ impl Layer {
         self.changes.retain(|change| {
             let keep = before.next().is_some_and(|before| before != change.value);
             if !keep && change.is_of(Kind::Timer) {
-                let same = change.value.as_ref().and_then(|value| summary(value).ok()).unwrap_or_default();
-                for (clock, at) in same.due() {
-                    due.remove(&(clock, at, change.key.clone()));
-                }
+                let same = Summary::of(change.value.as_deref());
+                due.change(same, Summary::default(), || change.key.clone());
             }
             keep
         });
@@ -152,9 +133,9 @@ impl Overlay {
     /// Changelog keys of timers whose entry in the store is not the last, with the earliest due time of this clock, in the
     /// order of due times but for the change from the batch being built to the one that commits.
     pub fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
-        let committing = self.committing.iter().flat_map(move |layer| layer.due(clock));
+        let committing = self.committing.iter().flat_map(move |layer| layer.due.of(clock, i64::MIN));
         let older = committing.filter(|(_, key)| self.building.place(key).is_none());
-        self.building.due(clock).chain(older)
+        self.building.due.of(clock, i64::MIN).chain(older)
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.

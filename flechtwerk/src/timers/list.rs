@@ -114,6 +114,12 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Of an entry that was read strictly before, or made by this program.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn of(value: Option<&[u8]>) -> Summary {
+        value.and_then(|value| summary(value).ok()).unwrap_or_default()
+    }
+
     /// That of one clock.
     pub(crate) fn earliest_of(&self, clock: Clock) -> Option<i64> {
         self.earliest[usize::from(clock.byte())]

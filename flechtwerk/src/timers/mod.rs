@@ -1,5 +1,7 @@
 //! Timers: what a stage wants to do later.
 
+#[cfg(feature = "runtime")]
+mod due;
 #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only a task keeps its stream time"))]
 mod list;
 
@@ -13,6 +15,8 @@ use crate::error::BoxError;
 use crate::glue::{FailureKind, FiredTimer, StateChange, Trouble};
 use crate::state::kept;
 
+#[cfg(feature = "runtime")]
+pub(crate) use due::DueIndex;
 pub use list::Clock;
 pub(crate) use list::{LONGEST_NAME, MOST, Pending, decode, encode, summary};
 #[cfg(feature = "runtime")]
