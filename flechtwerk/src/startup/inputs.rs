@@ -175,8 +175,11 @@ pub(crate) fn misfits(
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     for topic in new {
-        let told = readers(stages, &topic.name)
-            .find_map(|chosen| Some((Inputs::of(chosen, topics), Inputs::of(chosen, topics).wanted()?)));
+        let told = readers(stages, &topic.name).find_map(|chosen| {
+            let inputs = Inputs::of(chosen, topics);
+            let wanted = inputs.wanted()?;
+            Some((inputs, wanted))
+        });
         let Some((inputs, partitions)) = told.filter(|(_, partitions)| *partitions != topic.partitions)
         else {
             continue;
