@@ -21,7 +21,8 @@
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
     --exclude flechtwerk-simulation --exclude flechtwerk-proxy
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
-      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs")
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs
+      flechtwerk-tests/crash-points")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.
