@@ -40,8 +40,7 @@ impl Cluster {
             result.unwrap_or_else(|(name, error)| panic!("create topic {name}: {error}"));
         }
         for node in self.kafka.brokers.split(',') {
-            let node = Kafka { brokers: node.to_owned() };
-            wait_for("every node knows the new topic", || node.partitions(name) == partitions);
+            wait_for("every node knows the new topic", || knows(node, name, partitions));
         }
     }
 
@@ -64,6 +63,16 @@ impl Cluster {
         assert!(output.status.success(), "scripts/kafka {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
+}
+
+/// Whether the node with this address knows the topic. Another one may have answered: then that is not known yet.
+fn knows(node: &str, topic: &str, partitions: i32) -> bool {
+    let kafka = Kafka { brokers: node.to_owned() };
+    let client: BaseConsumer = kafka.config().create().expect("a client");
+    let Ok(metadata) = client.fetch_metadata(None, DEADLINE) else { return false };
+    let found = metadata.topics().iter().find(|one| one.name() == topic);
+    let found = found.map_or(0, |one| one.partitions().len() as i32);
+    metadata.orig_broker_name().starts_with(&format!("{node}/")) && found == partitions
 }
 
 impl Drop for Cluster {

@@ -38,7 +38,7 @@ pub fn transactions(proxied: Proxied) {
     let mut proxied = impatient(proxied);
     let mut instance = proxied.start();
     proxied.process(3);
-    let mut each = |proxied: &mut Proxied, apis: &[ApiKey], actions: &[Action]| {
+    let each = |proxied: &mut Proxied, apis: &[ApiKey], actions: &[Action]| {
         for (api, action) in apis.iter().flat_map(|api| actions.iter().map(move |action| (*api, *action))) {
             let fault = proxied.break_producer(api, action);
             proxied.write(1);

@@ -12,9 +12,13 @@ fn requests_broken_on_three_nodes() {
     let cluster = Cluster::start(NODES as u32);
     std::thread::scope(|scope| {
         let running = SCENARIOS.iter().map(|(name, scenario)| {
-            let proxied = Proxied::on(&cluster, NODES, RIG);
-            assert_eq!(proxied.proxy.nodes().len(), NODES as usize, "{name}");
-            (name, scope.spawn(move || scenario(proxied)))
+            let cluster = &cluster;
+            let run = move || {
+                let proxied = Proxied::on(cluster, NODES, RIG);
+                assert_eq!(proxied.proxy.nodes().len(), NODES as usize, "{name}");
+                scenario(proxied);
+            };
+            (name, scope.spawn(run))
         });
         let running: Vec<_> = running.collect();
         let failed: Vec<_> =
