@@ -1,6 +1,7 @@
 //! Clusters that a test has for itself, because it stops and kills their nodes.
 
-use std::process::Command;
+use std::io::{Seek, Write};
+use std::process::{Command, Stdio};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -52,11 +53,23 @@ impl Cluster {
         topic.partitions().iter().find(|one| one.id() == partition).map_or(-1, |one| one.leader())
     }
 
+    /// Runs one of Kafka's own tools, with this on its standard input; gives what it prints.
+    pub fn tool(&self, arguments: &[&str], input: &str) -> String {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(input.as_bytes()).and_then(|()| file.rewind()).expect("the input");
+        self.script_with(&[&["tool"], arguments].concat(), file.into())
+    }
+
     fn script(&self, arguments: &[&str]) -> String {
+        self.script_with(arguments, Stdio::null())
+    }
+
+    fn script_with(&self, arguments: &[&str], input: Stdio) -> String {
         let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/kafka"))
             .args(arguments)
             .arg("--dir")
             .arg(self.dir.path())
+            .stdin(input)
             .output()
             .expect("run scripts/kafka");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
