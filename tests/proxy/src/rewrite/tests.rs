@@ -276,6 +276,41 @@ fn versions_are_lowered() {
     assert_eq!(rewritten, frame(0, &all(13, 4).with_error_code(UNSUPPORTED_VERSION)));
 }
 
+/// ApiVersions of a version that is not known here is asked for as version 0, in the client's name, and answered as if the broker
+/// did not know the version either, though it does.
+#[test]
+fn api_versions_that_are_too_new() {
+    use kafka_protocol::messages::{ApiVersionsRequest, RequestHeader};
+    let plan = Plan::of(ApiKey::ApiVersions as i16, 5);
+    assert_eq!(plan, Plan::AskForOldest);
+    let request = |version: i16, header_version: i16, body: &[u8]| {
+        let header = RequestHeader::default()
+            .with_request_api_key(ApiKey::ApiVersions as i16)
+            .with_request_api_version(version)
+            .with_correlation_id(CORRELATION_ID)
+            .with_client_id(Some(text("a client")));
+        let mut bytes = BytesMut::new();
+        bytes.put_i32(0);
+        header.encode(&mut bytes, header_version).expect("a header");
+        bytes.put_slice(body);
+        let mut frame = bytes.to_vec();
+        set_length(&mut frame);
+        frame
+    };
+    let mut frame = request(5, 2, b"whatever it has");
+    let header_end = crate::request::parse(&frame).expect("a header").header_end;
+    ask_for_oldest(&mut frame, header_end);
+    assert_eq!(frame, request(0, ApiVersionsRequest::header_version(0), &[]));
+
+    let known = |max| {
+        let own = ApiVersion::default().with_api_key(ApiKey::ApiVersions as i16).with_max_version(max);
+        ApiVersionsResponse::default().with_api_keys(vec![own])
+    };
+    let mut answered = self::frame(0, &known(9));
+    answer(plan, &mut answered, &mut addresses).expect("well-formed");
+    assert_eq!(answered, self::frame(0, &known(4).with_error_code(UNSUPPORTED_VERSION)));
+}
+
 /// A walk through tagged fields that nobody knows, in front of those that count.
 #[test]
 fn unknown_tagged_fields() {
