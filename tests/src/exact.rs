@@ -18,10 +18,13 @@ use serde::Serialize;
 
 use crate::case::transaction_sizes;
 use crate::job::read_all;
-use crate::{Case, DEADLINE, Seen, Stamp, wait_for};
+use crate::{Case, DEADLINE, Seen, Stamp, wait_for, wait_within};
 
 /// Where a real cluster keeps what groups commit; the development broker has no such topic.
 const OFFSETS: &str = "__consumer_offsets";
+
+/// What is committed is to be seen after this: well before a transaction that nobody ends would time out.
+const SETTLED: Duration = Duration::from_secs(8);
 
 /// Looks at a stage from outside.
 pub struct Exact {
@@ -88,10 +91,26 @@ impl Exact {
         });
     }
 
+    /// Waits until all topics of the case are stable up to their ends, and all outputs are there.
+    #[track_caller]
+    pub fn wait_settled(&self, case: &Case) {
+        let joined = case.topic("joined");
+        let expected = model(&read_all(&case.kafka, case.topic("words")), joined).outputs.len();
+        wait_within(SETTLED, &format!("{expected} outputs, and no open transaction"), || {
+            let End { stable, high } = self.end(&[joined, &case.changelog()]);
+            stable == high && read_all(&case.kafka, joined).len() == expected
+        });
+    }
+
     /// All checks, once the instances have stopped cleanly. `state_dirs`: those of the instances that keep state on disk.
     #[track_caller]
     pub fn check(&self, case: &Case, state_dirs: &[PathBuf]) {
         let topics = [case.topic("words"), case.topic("joined"), &case.changelog()];
+        // The last markers may come a moment after the answer that the transaction is committed.
+        wait_within(SETTLED, "no open transaction", || {
+            let End { stable, high } = self.end(&topics);
+            stable == high
+        });
         let [words, joined, changelog] = topics.map(|topic| read_all(&case.kafka, topic));
         let model = model(&words, case.topic("joined"));
         let seen: Vec<Output> = joined.iter().map(|one| output(case.topic("joined"), one)).collect();
@@ -246,7 +265,9 @@ fn offset_record(record: &Seen, group: &str) -> Option<OffsetRecord> {
         // The leader's epoch.
         value.number::<4>()?;
     }
-    Some(OffsetRecord { partition, offset, metadata: value.text()?, producer: None })
+    // From version 4 on texts are compact.
+    let metadata = if version >= 4 { value.compact_text()? } else { value.text()? };
+    Some(OffsetRecord { partition, offset, metadata, producer: None })
 }
 
 /// Kafka's encoding of fields, one after the other.
@@ -262,6 +283,24 @@ impl Fields<'_> {
 
     fn text(&mut self) -> Option<String> {
         let length = usize::try_from(self.number::<2>()?).ok()?;
+        self.take(length)
+    }
+
+    fn compact_text(&mut self) -> Option<String> {
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            length |= usize::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                // One more than it is; zero is null.
+                return self.take(length.checked_sub(1)?);
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Option<String> {
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         String::from_utf8(text.to_vec()).ok()
@@ -284,6 +323,9 @@ mod tests {
         let read = offset_record(&seen(key, value), "g").expect("an offset");
         assert_eq!((read.partition, read.offset), (Partition::new("words", 3), 258));
         assert_eq!(read.metadata, "x:7:-");
+        let compact = b"\0\x04\0\0\0\0\0\0\x01\x02\xff\xff\xff\xff\x06x:7:-\0\0\0\0\0\0\0\0\0";
+        let read = offset_record(&seen(key, compact), "g").expect("an offset");
+        assert_eq!((read.offset, &*read.metadata), (258, "x:7:-"));
         assert_eq!(offset_record(&seen(key, value), "other"), None);
         assert_eq!(offset_record(&seen(b"\0\x02\0\x01g", value), "g"), None);
     }

@@ -13,7 +13,7 @@ use flechtwerk::CrashPoint::{self, *};
 use flechtwerk_tests::exact::End;
 use flechtwerk_tests::job::{logged, wait_for_tasks};
 use flechtwerk_tests::kafka::Write;
-use flechtwerk_tests::{Case, Exact, Instance, Load, Rig, STOP, wait_for, wait_within};
+use flechtwerk_tests::{Case, Exact, Instance, Load, Rig, STOP, wait_within};
 use nix::sys::signal::Signal;
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
@@ -217,10 +217,8 @@ impl Trial {
                 assert_eq!(now.stable, before.stable, "{}: a commit", point.name());
                 assert!(now.high > before.high, "{}: nothing is open", point.name());
             }
-            Committed { .. } => wait_for(&format!("{}: the transaction is committed", point.name()), || {
-                let now = self.end();
-                now.stable > before.stable && now.stable == now.high
-            }),
+            // By itself: nobody else ends the transaction.
+            Committed { .. } => self.exact.wait_settled(&self.case),
             Unknown => {}
         }
     }
