@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::brokers::Lane;
 use crate::fleet::Fleet;
 use crate::journal::Journal;
+use crate::network::Network;
 use crate::peek::Peek;
 use crate::progress::Bar;
 use crate::schedule::{Change, Fault, Moment, Planned};
@@ -46,6 +47,7 @@ pub struct Driver {
     seed: u64,
     extras: Vec<usize>,
     lane: Option<Lane>,
+    network: Option<Network>,
     peek: Peek,
     journal: Journal,
     done: BTreeMap<String, usize>,
@@ -60,6 +62,7 @@ impl Driver {
         seed: u64,
         extras: Vec<usize>,
         lane: Option<Lane>,
+        network: Option<Network>,
         peek: Peek,
         journal: Journal,
     ) -> Driver {
@@ -74,6 +77,7 @@ impl Driver {
             seed,
             extras,
             lane,
+            network,
             peek,
             journal,
             done: BTreeMap::new(),
@@ -106,6 +110,9 @@ impl Driver {
             }
             fleet.tick();
             self.leave(fleet);
+            if let Some(network) = &mut self.network {
+                network.tick();
+            }
             let pending = std::mem::take(&mut self.pending);
             for mut one in pending {
                 if !self.carry_out(fleet, &mut one) {
@@ -127,7 +134,8 @@ impl Driver {
                     self.done(),
                 ),
             );
-            let busy = self.lane.as_ref().is_some_and(|lane| lane.waiting() > 0);
+            let busy = self.network.as_ref().is_some_and(Network::is_busy)
+                || self.lane.as_ref().is_some_and(|lane| lane.waiting() > 0);
             let over = self.queue.is_empty() && self.pending.is_empty() && self.leaving.is_empty() && !busy;
             if !watchers.found().is_empty() || !fleet.wrong.is_empty() || self.failure().is_some() {
                 break;
@@ -151,12 +159,20 @@ impl Driver {
         if let Some(lane) = &self.lane {
             done.insert("broker_kill".to_owned(), lane.kills());
         }
+        if let Some(network) = &self.network {
+            done.extend(network.done());
+        }
         done
     }
 
     /// What went wrong with the cluster itself.
     pub fn failure(&self) -> Option<String> {
         self.lane.as_ref().and_then(Lane::failure)
+    }
+
+    /// Ends it; gives the network, through which the instances go on.
+    pub fn end(self) -> Option<Network> {
+        self.network
     }
 
     fn count(&mut self, what: &str) {
@@ -216,7 +232,19 @@ impl Driver {
                 self.journal.write("rebalance", json!({"change": change, "length": length.as_secs_f64()}));
                 self.count("rebalance");
             }
-            Fault::Network { .. } | Fault::Crash { .. } => {}
+            Fault::Network { api, harm, nth } => {
+                if let Some(network) = &mut self.network {
+                    network.break_one(*api, *harm, *nth);
+                }
+            }
+            Fault::Crash { slot, point, nth } => {
+                let Some(name) = crash_points().get(*point).copied() else { return true };
+                let ready = fleet.works(*slot) || since.elapsed() > PATIENCE;
+                if !ready || !fleet.arm(*slot, "FLECHTWERK_CRASH_AT", &format!("{name}:{nth}")) {
+                    return false;
+                }
+                self.count("crash point armed");
+            }
         }
         true
     }
@@ -253,4 +281,12 @@ fn random(seed: u64, at: Duration, again: u32) -> u64 {
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
+}
+
+/// The crash points of the program under test, by name; none if it was built without.
+pub fn crash_points() -> Vec<&'static str> {
+    #[cfg(feature = "crash-points")]
+    return flechtwerk::CrashPoint::ALL.iter().map(|point| point.name()).collect();
+    #[cfg(not(feature = "crash-points"))]
+    Vec::new()
 }

@@ -1,5 +1,6 @@
 //! The instances: each has a slot, in which it is killed, stopped and started again, as a supervisor would.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -68,6 +69,8 @@ pub struct Fleet {
     pub wrong: Vec<String>,
     /// How often one ended by itself.
     pub ended_alone: usize,
+    /// How often one has died at each crash point.
+    pub crashes: BTreeMap<String, usize>,
 }
 
 impl Fleet {
@@ -80,6 +83,7 @@ impl Fleet {
             kills: Vec::new(),
             wrong: Vec::new(),
             ended_alone: 0,
+            crashes: BTreeMap::new(),
         }
     }
 
@@ -212,17 +216,16 @@ impl Fleet {
         true
     }
 
-    /// Sets a variable of the environment for the next life of an instance alone.
-    pub fn kill_and_arm(&mut self, number: usize, name: &str, value: &str) -> bool {
+    /// Restarts an instance at once, with a variable of the environment for that life alone. False if there is no process.
+    pub fn arm(&mut self, number: usize, name: &str, value: &str) -> bool {
         if !self.kill(number, Duration::ZERO, None) {
             return false;
         }
-        // The instance was not to be killed, but to be started anew with the variable.
-        self.kills.pop();
         let plain = self.slots[number].rig.clone();
         self.slots[number].rig = plain.clone().env(name, value);
         self.start(number);
         self.slots[number].rig = plain;
+        self.journal.write("arm", json!({"slot": self.slots[number].name, "value": value}));
         true
     }
 
@@ -303,6 +306,10 @@ impl Fleet {
         if !orderly {
             if status.signal() == Some(Signal::SIGKILL as i32) {
                 self.kills.push(Kill { at: SystemTime::now(), life: slot.life });
+                let said = log.lines().filter_map(|line| line.strip_prefix("crash point ")?.split_once(':'));
+                if let Some((point, _)) = said.last() {
+                    *self.crashes.entry(point.to_owned()).or_default() += 1;
+                }
             } else {
                 self.ended_alone += 1;
             }

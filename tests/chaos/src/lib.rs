@@ -9,6 +9,7 @@ pub mod fleet;
 pub mod journal;
 pub mod judge;
 pub mod names;
+pub mod network;
 pub mod offsets;
 pub mod opened;
 pub mod peek;

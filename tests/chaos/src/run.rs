@@ -14,11 +14,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::brokers::{Lane, Script};
-use crate::driver::Driver;
+use crate::driver::{Driver, crash_points};
 use crate::fleet::Fleet;
 use crate::journal::Journal;
 use crate::judge::{Figures, Judge};
 use crate::names::Names;
+use crate::network::Network;
 use crate::opened;
 use crate::peek::Peek;
 use crate::progress::Bar;
@@ -30,6 +31,8 @@ use crate::workload::{Pace, sing, write};
 
 /// After the last fault nothing may stand still for as long as this.
 const STANDSTILL: Duration = Duration::from_secs(60);
+/// Clients give up a request that is not answered after this.
+const SOCKET: Duration = Duration::from_secs(6);
 /// The share of kills that must have left a transaction open.
 const OPEN_SHARE: f64 = 0.3;
 
@@ -60,6 +63,8 @@ pub struct Outcome {
     pub left_open: (usize, usize),
     /// What was looked at.
     pub figures: Figures,
+    /// Deaths at crash points.
+    pub crashes: BTreeMap<String, usize>,
     /// Instances that ended by themselves, as a supervisor sees it.
     pub ended_alone: usize,
     /// Seconds from the first fault to the last.
@@ -106,6 +111,7 @@ struct Run<'a> {
     names: Names,
     journal: Journal,
     fleet: Fleet,
+    network: Option<Network>,
     /// Keeps its folder until the end.
     _rig: Rig,
     /// Instances that are there only for a while.
@@ -121,6 +127,10 @@ impl<'a> Run<'a> {
             bail!("the schedule kills brokers, and none are the rig's own: start it by scripts/chaos");
         }
         let pipeline = options.pipeline.to_string_lossy();
+        let network = match tier.network {
+            0 => None,
+            _ => Some(Network::start(&kafka, journal.clone())?),
+        };
         let rig = Rig::new(&kafka, &pipeline);
         let names = Names::new(&kafka, &rig.namespace);
         create_topics(&kafka, &names, tier);
@@ -132,6 +142,13 @@ impl<'a> Run<'a> {
             // One transaction after the other, so that many kills meet an open one.
             .arg("--commit-interval", "5ms")
             .arg("--log-format", "json");
+        let base = match &network {
+            None => base,
+            // Lost requests are noticed in time.
+            Some(network) => base
+                .arg("--bootstrap-servers", &network.bootstrap())
+                .arg("-X", &format!("socket.timeout.ms={}", SOCKET.as_millis())),
+        };
         let base = options.env.iter().fold(base, |rig, (name, value)| rig.env(name, value));
 
         let mut fleet = Fleet::new(journal.clone());
@@ -154,7 +171,7 @@ impl<'a> Run<'a> {
         }
         let more = (tier.partitions as usize + 1).saturating_sub(tier.instances).max(2);
         let extras = (0..more).map(|number| add(format!("x{number}"), false)).collect();
-        Ok(Run { options, kafka, script, names, journal, fleet, _rig: rig, extras })
+        Ok(Run { options, kafka, script, names, journal, fleet, network, _rig: rig, extras })
     }
 
     fn play(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
@@ -188,14 +205,23 @@ impl<'a> Run<'a> {
             std::thread::sleep(Duration::from_millis(20));
         }
 
-        let planned = schedule(seed, tier, 0);
+        let planned = schedule(seed, tier, crash_points().len());
         let lane =
             self.script.clone().filter(|_| tier.nodes > 1).map(|script| {
                 Lane::start(script, &self.kafka, &self.names, tier.nodes, self.journal.clone())
             });
+        let network = self.network.take();
         let peek = Peek::new(&self.kafka, &self.names, tier.partitions);
-        let mut driver =
-            Driver::new(planned, tier.clone(), seed, self.extras.clone(), lane, peek, self.journal.clone());
+        let mut driver = Driver::new(
+            planned,
+            tier.clone(),
+            seed,
+            self.extras.clone(),
+            lane,
+            network,
+            peek,
+            self.journal.clone(),
+        );
         let first = Instant::now();
         driver.run(&mut self.fleet, &watchers, &pace, &bar);
         outcome.faults_took = first.elapsed().as_secs_f64();
@@ -204,7 +230,8 @@ impl<'a> Run<'a> {
             pace.quit();
             bail!("the cluster failed, and not the pipeline: {failure}");
         }
-        drop(driver);
+        // The proxy stays until all instances have ended.
+        let network = driver.end();
         self.journal.write("faults_over", json!({}));
 
         pace.over();
@@ -221,6 +248,7 @@ impl<'a> Run<'a> {
         let _ = singer.join();
         bar.say("stopping the instances");
         self.fleet.end();
+        drop(network);
         self.journal.write("stopped", json!({}));
         self.settle(tier);
         // The observer may lag behind a little.
@@ -239,6 +267,7 @@ impl<'a> Run<'a> {
             .violations
             .extend(wrong.map(|what| Violation::new(Check::Liveness, "instance", what.clone())));
         outcome.ended_alone = self.fleet.ended_alone;
+        outcome.crashes = self.fleet.crashes.clone();
         self.judge(&watchers, done, outcome, &bar)
     }
 

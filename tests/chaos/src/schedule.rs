@@ -156,20 +156,30 @@ pub enum Request {
     EndTxn,
 }
 
-/// What happens to it.
+/// What happens to it: before the broker has seen it, or after the broker has acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Harm {
     /// It comes late.
     Delay(Duration),
-    /// It, or its answer, is held back for long, and the connection with it.
+    /// Its answer comes late.
+    DelayReply(Duration),
+    /// It is held back for long, even if its client has gone meanwhile.
     Hold(Duration),
-    /// It is not handed on, and the connection stands.
-    Drop,
+    /// Its answer is held back for long.
+    HoldReply(Duration),
+    /// It is lost, with all that comes behind it, and the connection stands.
+    Lose,
+    /// Its answer is lost, with all that comes behind it, and the connection stands.
+    LoseReply,
     /// The connection ends before the broker has seen it.
-    CutBefore,
-    /// The connection ends after the broker has acted, and before its answer.
-    CutAfter,
+    Cut,
+    /// The connection ends after the broker has acted.
+    CutReply,
+    /// All connections of the client end before the broker has seen it.
+    CutClient,
+    /// All connections of the client end after the broker has acted.
+    CutClientAfter,
 }
 
 /// All requests that are broken.
@@ -241,12 +251,17 @@ pub fn schedule(seed: u64, tier: &Tier, points: usize) -> Vec<Planned> {
     });
     add(5, tier.network, &mut |random, index| Fault::Network {
         api: REQUESTS[index % REQUESTS.len()],
-        harm: match random.random_range(0..10) {
-            0 | 1 => Harm::Delay(millis(random, 50, 2000)),
-            2 => Harm::Hold(millis(random, 2000, 12_000)),
-            3 | 4 => Harm::Drop,
-            5..=7 => Harm::CutAfter,
-            _ => Harm::CutBefore,
+        harm: match random.random_range(0..20) {
+            0..=2 => Harm::Delay(millis(random, 50, 2000)),
+            3 | 4 => Harm::DelayReply(millis(random, 50, 2000)),
+            5 => Harm::Hold(millis(random, 2000, 12_000)),
+            6 => Harm::HoldReply(millis(random, 2000, 12_000)),
+            7 => Harm::Lose,
+            8 => Harm::LoseReply,
+            9..=11 => Harm::Cut,
+            12..=16 => Harm::CutReply,
+            17 => Harm::CutClient,
+            _ => Harm::CutClientAfter,
         },
         nth: random.random_range(1..=5),
     });

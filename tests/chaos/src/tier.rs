@@ -107,7 +107,7 @@ impl Name {
             stops: 3,
             broker_kills: 0,
             rebalances: 4,
-            network: 0,
+            network: 30,
             crashes: 0,
             disks: 10,
             span: Duration::ZERO,
@@ -127,7 +127,7 @@ impl Name {
         };
         let tier = match self {
             Name::Dev => small,
-            Name::Real => Tier { kills: 30, stops: 5, rebalances: 3, disks: 5, ..small },
+            Name::Real => Tier { kills: 30, stops: 5, rebalances: 3, network: 20, disks: 5, ..small },
             Name::Nightly => nightly,
             Name::Release => Tier {
                 partitions: 24,
