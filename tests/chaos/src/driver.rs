@@ -127,11 +127,11 @@ impl Driver {
             bar.at(
                 part,
                 &format!(
-                    "{} of {total} faults, {} written, {outputs} outputs, {} transactions; {:?}",
+                    "{} of {total} faults, {} written, {outputs} outputs, {} transactions; {}",
                     total - self.queue.len() - self.pending.len(),
                     pace.written(),
                     watchers.commits.load(Ordering::SeqCst),
-                    self.done(),
+                    self.in_short(),
                 ),
             );
             let busy = self.network.as_ref().is_some_and(Network::is_busy)
@@ -163,6 +163,17 @@ impl Driver {
             done.extend(network.done());
         }
         done
+    }
+
+    /// What was done, without details.
+    fn in_short(&self) -> String {
+        let done = self.done();
+        let words: Vec<String> = done
+            .iter()
+            .filter(|(name, _)| !name.contains(' '))
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        words.join(", ")
     }
 
     /// What went wrong with the cluster itself.

@@ -131,18 +131,11 @@ impl Judge<'_> {
             let log = reader.batches(offsets::TOPIC, partition, &|_, record| {
                 Ok(offsets::commit(record.key.as_deref(), record.value.as_deref()))
             })?;
-            for one in fates(&log.batches).into_iter().filter(|one| one.fate == Fate::Committed) {
-                let Some(commit) = one.record else { continue };
-                let stage = self.names.stages.iter().find(|stage| stage.group == commit.group);
-                if stage.is_none_or(|stage| stage.input != commit.partition.topic) {
-                    continue;
+            for (group, record) in offsets::committed(&log.batches) {
+                let stage = self.names.stages.iter().find(|stage| stage.group == group);
+                if stage.is_some_and(|stage| stage.input == record.partition.topic) {
+                    found.entry(group).or_default().push(record);
                 }
-                found.entry(commit.group).or_default().push(OffsetRecord {
-                    partition: commit.partition,
-                    offset: commit.offset,
-                    metadata: commit.metadata,
-                    producer: one.producer,
-                });
             }
         }
         Ok(found)

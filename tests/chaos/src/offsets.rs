@@ -1,7 +1,11 @@
 //! The records of `__consumer_offsets`: which position a group has committed, in which transaction. Read here anew, by the format
 //! of Kafka's own coordinator.
 
-use flechtwerk_checkers::Partition;
+use std::collections::BTreeMap;
+
+use flechtwerk_checkers::batches::{Batch, Content};
+use flechtwerk_checkers::tiling::OffsetRecord;
+use flechtwerk_checkers::{Partition, Producer};
 
 /// The topic.
 pub const TOPIC: &str = "__consumer_offsets";
@@ -34,6 +38,42 @@ pub fn commit(key: Option<&[u8]>, value: Option<&[u8]>) -> Option<Commit> {
     }
     let metadata = if version >= 4 { value.compact_text()? } else { value.text()? };
     Some(Commit { group, partition: Partition::new(topic, number), offset, metadata })
+}
+
+/// What was committed by each group in transactions, in the order of their markers. A request that a client has sent again stands there
+/// twice within one transaction, and counts once.
+pub fn committed(batches: &[Batch<Option<Commit>>]) -> Vec<(String, OffsetRecord)> {
+    let mut open: BTreeMap<i64, Vec<(Producer, Commit)>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for batch in batches {
+        let Some(producer) = batch.producer else { continue };
+        match &batch.content {
+            Content::Records(records) => {
+                let of_producer = open.entry(producer.id).or_default();
+                for commit in records.iter().filter_map(|(_, commit)| commit.clone()) {
+                    let same = |(_, one): &(Producer, Commit)| {
+                        one.group == commit.group && one.partition == commit.partition
+                    };
+                    match of_producer.iter_mut().find(|one| same(one)) {
+                        Some(before) => *before = (producer, commit),
+                        None => of_producer.push((producer, commit)),
+                    }
+                }
+            }
+            Content::Marker { commit } => {
+                for (producer, one) in open.remove(&producer.id).filter(|_| *commit).unwrap_or_default() {
+                    let record = OffsetRecord {
+                        partition: one.partition,
+                        offset: one.offset,
+                        metadata: one.metadata,
+                        producer: Some(producer),
+                    };
+                    found.push((one.group, record));
+                }
+            }
+        }
+    }
+    found
 }
 
 struct Bytes<'a>(&'a [u8]);
@@ -122,6 +162,22 @@ mod tests {
         for version in [0, 1, 2, 3, 4] {
             assert_eq!(commit(Some(&key(1)), Some(&value(version))), Some(expected.clone()), "{version}");
         }
+    }
+
+    #[test]
+    fn a_position_that_was_sent_twice_in_a_transaction_counts_once() {
+        let producer = Some(Producer { id: 1, epoch: 0 });
+        let records = |offset| {
+            let commit = commit(Some(&key(1)), Some(&value(3))).map(|one| Commit { offset, ..one });
+            Batch { base_offset: 0, producer, content: Content::Records(vec![(0, commit)]) }
+        };
+        let marker = |commit| Batch { base_offset: 0, producer, content: Content::Marker { commit } };
+        let offsets = |batches: &[Batch<Option<Commit>>]| -> Vec<i64> {
+            committed(batches).into_iter().map(|(_, record)| record.offset).collect()
+        };
+        assert_eq!(offsets(&[records(1), records(1), marker(true), records(2), marker(true)]), [1, 2]);
+        assert_eq!(offsets(&[records(1), marker(true), records(1), marker(true)]), [1, 1]);
+        assert_eq!(offsets(&[records(1), marker(false), records(2), marker(true), records(3)]), [2]);
     }
 
     #[test]

@@ -437,6 +437,10 @@ pub fn told(options: &Options, outcome: &Outcome) -> String {
     let _ = writeln!(text, "done: {}", done.join(", "));
     let (open, kills) = outcome.left_open;
     let _ = writeln!(text, "{open} of {kills} kills left a transaction open");
+    if !outcome.crashes.is_empty() {
+        let crashes = outcome.crashes.iter().map(|(point, count)| format!("{count} {point}"));
+        let _ = writeln!(text, "died at crash points: {}", crashes.collect::<Vec<_>>().join(", "));
+    }
     let _ = writeln!(text, "instances that ended by themselves: {}", outcome.ended_alone);
     let _ = writeln!(
         text,
