@@ -51,17 +51,20 @@ impl Script {
     }
 
     /// I6: transactions that Kafka's own tool calls hanging, or that a coordinator says are open.
-    pub fn open_transactions(&self, ours: &str, nodes: u32) -> anyhow::Result<Vec<String>> {
+    pub fn open_transactions(&self, names: &Names, nodes: u32) -> anyhow::Result<Vec<String>> {
         let mut open = Vec::new();
         let list = self.run(&["tool", "transactions", "list"])?;
         let states = ["Ongoing", "PrepareCommit", "PrepareAbort"];
-        let ongoing = |line: &&str| line.starts_with(ours) && states.iter().any(|state| line.contains(state));
+        let ongoing = |line: &&str| {
+            line.starts_with(&names.namespace) && states.iter().any(|state| line.contains(state))
+        };
         open.extend(list.lines().filter(ongoing).map(str::to_owned));
         for node in 1..=nodes.max(1) {
             let hanging =
                 self.run(&["tool", "transactions", "find-hanging", "--broker-id", &node.to_string()])?;
-            // A table with a head.
-            open.extend(hanging.lines().skip(1).filter(|line| !line.trim().is_empty()).map(str::to_owned));
+            // A table whose first column is the topic.
+            let ours = |line: &&str| line.split_whitespace().next().is_some_and(|topic| names.is_ours(topic));
+            open.extend(hanging.lines().filter(ours).map(str::to_owned));
         }
         Ok(open)
     }

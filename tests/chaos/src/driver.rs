@@ -199,6 +199,11 @@ impl Driver {
     /// True if it was done.
     fn carry_out(&mut self, fleet: &mut Fleet, pending: &mut Pending) -> bool {
         let (planned, since) = (&pending.planned, pending.since);
+        if let Fault::Kill { slot, .. } | Fault::Stop { slot, .. } | Fault::Crash { slot, .. } = planned.fault
+            && fleet.is_armed(slot)
+        {
+            return false;
+        }
         match &planned.fault {
             Fault::Kill { slot, moment, disk, away } => {
                 let patient = since.elapsed() < PATIENCE;

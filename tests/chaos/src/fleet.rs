@@ -17,6 +17,8 @@ use crate::schedule::Disk;
 const AGAIN: Duration = Duration::from_millis(500);
 /// An orderly end takes at most this.
 const ORDERLY: Duration = Duration::from_secs(45);
+/// Who has not come to its crash point by then is not waited for.
+const ARMED: Duration = Duration::from_secs(20);
 /// A process is being started for at most so long.
 const YOUNG: Duration = Duration::from_secs(5);
 
@@ -55,6 +57,7 @@ struct Slot {
     leaving: Option<Instant>,
     works: bool,
     kills: u32,
+    armed: Option<Instant>,
 }
 
 /// All instances.
@@ -100,6 +103,7 @@ impl Fleet {
             leaving: None,
             works: false,
             kills: 0,
+            armed: None,
         });
         self.slots.len() - 1
     }
@@ -137,6 +141,12 @@ impl Fleet {
             slot.works = slot.instance.as_ref().is_some_and(|one| one.log().contains("task is running"));
         }
         slot.works && slot.instance.is_some()
+    }
+
+    /// True if it is on its way to a crash point, and is to be left alone.
+    pub fn is_armed(&self, slot: usize) -> bool {
+        let slot = &self.slots[slot];
+        slot.instance.is_some() && slot.armed.is_some_and(|since| since.elapsed() < ARMED)
     }
 
     /// True if there is a process.
@@ -225,6 +235,7 @@ impl Fleet {
         self.slots[number].rig = plain.clone().env(name, value);
         self.start(number);
         self.slots[number].rig = plain;
+        self.slots[number].armed = Some(Instant::now());
         self.journal.write("arm", json!({"slot": self.slots[number].name, "value": value}));
         true
     }
@@ -262,7 +273,8 @@ impl Fleet {
         slot.life = self.lives.len() - 1;
         let log = instance.log_path().file_name().map(|name| name.to_string_lossy().into_owned());
         self.journal.write("start", json!({"slot": slot.name, "pid": instance.pid(), "log": log}));
-        (slot.instance, slot.start_at, slot.leaving, slot.works) = (Some(instance), None, None, false);
+        (slot.instance, slot.start_at, slot.leaving) = (Some(instance), None, None);
+        (slot.works, slot.armed) = (false, None);
     }
 
     fn look(&mut self, number: usize) {

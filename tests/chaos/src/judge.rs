@@ -463,10 +463,15 @@ fn name(call: Call) -> Vec<u8> {
     format!("{:016x}.{}", call.0, call.1).into_bytes()
 }
 
-/// Calls whose outputs were aborted: nobody may ever see them.
+/// Calls whose outputs were aborted, and never written again: nobody may ever see them. What was computed may be sent once more after an
+/// abort, and then it is no canary.
 fn canaries(made: &[Fated<Made>]) -> BTreeSet<Vec<u8>> {
-    let aborted = made.iter().filter(|one| one.fate == Fate::Aborted);
-    aborted.filter_map(|one| one.record.by).map(name).collect()
+    let calls = |fate: Fate| {
+        let of = made.iter().filter(move |one| one.fate == fate);
+        of.filter_map(|one| one.record.by)
+    };
+    let committed: BTreeSet<Call> = calls(Fate::Committed).collect();
+    calls(Fate::Aborted).filter(|call| !committed.contains(call)).map(name).collect()
 }
 
 fn committed<T>(records: Vec<Fated<T>>) -> impl Iterator<Item = (i64, T)> {
@@ -484,4 +489,89 @@ fn records<T>(content: &flechtwerk_checkers::batches::Content<T>) -> usize {
 fn settled<T>(place: &Partition, log: &Log<T>, verdict: &mut Verdict) {
     let both = Ends { at: place.clone(), stable: log.extent.stable, high: log.extent.high };
     verdict.violations.extend(ends::hanging(&[both], &[]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_again_after_an_abort_is_no_canary() {
+        let made = |call, fate| {
+            let record = Made { key: None, value: None, seq: None, at: (0, 0), by: Some((1, call)) };
+            Fated { offset: 0, producer: None, fate, record }
+        };
+        let all = [
+            made(1, Fate::Aborted),
+            made(2, Fate::Aborted),
+            made(2, Fate::Committed),
+            made(3, Fate::Committed),
+        ];
+        assert_eq!(canaries(&all), BTreeSet::from([name((1, 1))]));
+    }
+
+    fn task(stage: &Stage) -> TaskLogs<'_> {
+        TaskLogs { stage, number: 3, input: Partition::new("in", 3), stamp: String::new() }
+    }
+
+    fn stage(changelog: Option<&str>) -> Stage {
+        Stage {
+            name: "s",
+            group: "g".into(),
+            input: "in".into(),
+            output: "out".into(),
+            changelog: changelog.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_model_counts_forgets_and_rejects() {
+        let input = |value: Option<&[u8]>| Input {
+            key: Some(b"a".to_vec()),
+            value: value.map(<[u8]>::to_vec),
+            seq: Some(b"1".to_vec()),
+        };
+        let inputs = BTreeMap::from([
+            (0, input(Some(b"x"))),
+            (1, input(Some(b"x"))),
+            (4, input(None)),
+            (5, input(Some(b"x"))),
+            (6, input(Some(b"\xff"))),
+        ]);
+        let counting = stage(Some("changelog"));
+        let (wanted, states) = task(&counting).model(&inputs, &Partition::new("out", 3), "dead");
+        let texts: Vec<String> =
+            wanted.iter().map(|one| String::from_utf8_lossy(&one.value).into()).collect();
+        assert_eq!(
+            texts[..4],
+            ["1 number 1 of 3:0", "2 number 1 of 3:1", "0 number 1 of 3:4", "1 number 1 of 3:5"]
+        );
+        assert_eq!(wanted[4].at, Partition::new("dead", 3));
+        assert_eq!(states, Entries::from([(b"\0a".to_vec(), b"1 of 3:5".to_vec())]));
+        let sifting = stage(None);
+        let (wanted, states) = task(&sifting).model(&inputs, &Partition::new("out", 3), "dead");
+        assert_eq!(String::from_utf8_lossy(&wanted[2].value), "null number 1 of 3:4");
+        assert!(states.is_empty());
+    }
+
+    #[test]
+    fn outputs_are_compared_with_the_model_and_aborted_ones_left_out() {
+        let stage = stage(None);
+        let task = task(&stage);
+        let place = Partition::new("out", 3);
+        let input = Input { key: Some(b"a".to_vec()), value: Some(b"x".to_vec()), seq: None };
+        let (wanted, _) = task.model(&BTreeMap::from([(7, input)]), &place, "dead");
+        let one = |fate, at| {
+            let record =
+                Made { key: Some(b"a".to_vec()), value: Some(b"x".to_vec()), seq: None, at, by: None };
+            Fated { offset: 0, producer: None, fate, record }
+        };
+        let kinds = |made: &[Fated<Made>]| -> Vec<&str> {
+            let seen = task.seen(&place, made, &[], "dead");
+            outputs::check(&wanted, &seen).into_iter().map(|violation| violation.kind).collect()
+        };
+        assert!(kinds(&[one(Fate::Aborted, (3, 7)), one(Fate::Committed, (3, 7))]).is_empty());
+        assert_eq!(kinds(&[one(Fate::Aborted, (3, 7))]), ["missing"]);
+        assert_eq!(kinds(&[one(Fate::Committed, (3, 7)), one(Fate::Committed, (3, 8))]), ["unexpected"]);
+    }
 }

@@ -64,6 +64,12 @@ impl Names {
         &self.stages[1].output
     }
 
+    /// True of a topic of this run.
+    pub fn is_ours(&self, topic: &str) -> bool {
+        let changelogs = self.stages.iter().filter_map(|stage| stage.changelog.as_deref());
+        self.topics().iter().map(|(_, name)| *name).chain(changelogs).any(|one| one == topic)
+    }
+
     /// Pairs of the pipeline's names and the cluster's.
     pub fn topics(&self) -> [(&'static str, &str); 4] {
         let [sift, tally] = &self.stages;

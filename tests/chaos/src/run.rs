@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
         outcome.figures = verdict.figures;
         if let Some(script) = &self.script {
             bar.say("asking Kafka's own tool for open transactions");
-            let open = script.open_transactions(&self.names.namespace, self.options.tier.nodes)?;
+            let open = script.open_transactions(&self.names, self.options.tier.nodes)?;
             outcome.violations.extend(ends::hanging(&[], &open));
         }
         let began = opened::began(&self.fleet.lives);

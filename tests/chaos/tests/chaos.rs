@@ -3,7 +3,7 @@
 
 use flechtwerk_chaos::brokers::Script;
 use flechtwerk_chaos::run::{Options, new_folder, run, told};
-use flechtwerk_chaos::tier::Name;
+use flechtwerk_chaos::tier::{Name, Overrides};
 
 #[test]
 fn kills_zombies_and_spoilt_disks_lose_and_double_nothing() {
@@ -12,8 +12,12 @@ fn kills_zombies_and_spoilt_disks_lose_and_double_nothing() {
     let name = if Script::from_env().is_some() { Name::Real } else { Name::Dev };
     let out = new_folder(&std::env::temp_dir(), seed);
     println!("SEED={seed}, tier {name:?}, everything is kept in {} until it has passed", out.display());
+    // `make test-quick` has less time.
+    let less =
+        Overrides { kills: Some(25), network: Some(15), records: Some(50_000), ..Overrides::default() };
+    let tier = if cfg!(feature = "rocksdb") { name.tier() } else { name.tier().with(&less) };
     let pipeline = env!("CARGO_BIN_EXE_chaos-pipeline").into();
-    let options = Options { tier: name.tier(), seed, out, pipeline, env: Vec::new() };
+    let options = Options { tier, seed, out, pipeline, env: Vec::new() };
     let outcome = run(&options).expect("the rig runs");
     let text = told(&options, &outcome);
     println!("{text}");
