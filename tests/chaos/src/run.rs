@@ -24,6 +24,8 @@ use crate::opened;
 use crate::peek::Peek;
 use crate::progress::Bar;
 use crate::raw::Reader;
+use crate::report;
+use crate::samples::{Growth, growth};
 use crate::schedule::{SESSION, TRANSACTION, schedule};
 use crate::tier::Tier;
 use crate::watch::Watchers;
@@ -67,6 +69,8 @@ pub struct Outcome {
     pub crashes: BTreeMap<String, usize>,
     /// Instances that ended by themselves, as a supervisor sees it.
     pub ended_alone: usize,
+    /// What became of the sizes of processes that lived for long.
+    pub growth: Vec<Growth>,
     /// Seconds from the first fault to the last.
     pub faults_took: f64,
     /// Seconds of all.
@@ -97,9 +101,15 @@ pub fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     run.play(&mut outcome)?;
     outcome.took = began.elapsed().as_secs_f64();
+    outcome.growth = growth(&run.journal.entries());
     run.journal.write("outcome", &outcome);
+    let page = report::html(options, &outcome, &run.fleet.names(), &run.journal.entries());
+    let path = report_path(options);
+    std::fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
     if !outcome.violations.is_empty() {
         run.keep_cluster();
+    } else {
+        remove_bulk(options, &run.fleet);
     }
     Ok(outcome)
 }
@@ -415,6 +425,43 @@ fn create_topics(kafka: &Kafka, names: &Names, tier: &Tier) {
     }
 }
 
+fn report_path(options: &Options) -> PathBuf {
+    options.out.join("report.html")
+}
+
+/// What was only needed for the checks, and is large.
+fn remove_bulk(options: &Options, fleet: &Fleet) {
+    for state in fleet.states() {
+        let _ = std::fs::remove_dir_all(&state);
+        let _ = std::fs::remove_dir_all(state.with_extension("old"));
+    }
+    for partition in 0..options.tier.partitions {
+        let _ = std::fs::remove_file(crate::watch::observed_path(&options.out, partition));
+    }
+}
+
+/// The command that plays a schedule again.
+pub fn replay(options: &Options) -> String {
+    let tier = &options.tier;
+    let numbers = [
+        ("partitions", tier.partitions.to_string()),
+        ("instances", tier.instances.to_string()),
+        ("records", tier.records.to_string()),
+        ("keys", tier.keys.to_string()),
+        ("kills", tier.kills.to_string()),
+        ("stops", tier.stops.to_string()),
+        ("broker-kills", tier.broker_kills.to_string()),
+        ("rebalances", tier.rebalances.to_string()),
+        ("network", tier.network.to_string()),
+        ("crashes", tier.crashes.to_string()),
+        ("disks", tier.disks.to_string()),
+        ("minutes", (tier.span.as_secs_f64() / 60.0).to_string()),
+    ];
+    let flags: Vec<String> = numbers.iter().map(|(name, number)| format!("--{name} {number}")).collect();
+    let place = if tier.nodes == 0 { "--dev".to_owned() } else { format!("--nodes {}", tier.nodes) };
+    format!("SEED={} scripts/chaos {place} {}", options.seed, flags.join(" "))
+}
+
 /// A new folder for a run, beside the program.
 pub fn new_folder(parent: &Path, seed: u64) -> PathBuf {
     let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
@@ -474,6 +521,13 @@ pub fn told(options: &Options, outcome: &Outcome) -> String {
             options.seed
         );
     }
-    let _ = writeln!(text, "log: {}", options.out.join("log.jsonl").display());
+    for one in &outcome.growth {
+        let _ = writeln!(
+            text,
+            "{} for {:.0} min: {} from {:.0} to {:.0}, {:+.1} an hour",
+            one.who, one.minutes, one.what, one.first, one.last, one.per_hour
+        );
+    }
+    let _ = writeln!(text, "report: {}", report_path(options).display());
     text
 }

@@ -250,11 +250,13 @@ impl Watchers {
                     (0..partitions).for_each(|partition| drop(list.add_partition(&stage.input, partition)));
                     // A coordinator may be moving.
                     let Ok(committed) = client.committed_offsets(list, REQUEST) else { continue };
-                    let (mut lags, mut offsets, mut stamps) = (Vec::new(), Vec::new(), Vec::new());
+                    let (mut numbers, mut lags, mut offsets, mut stamps) =
+                        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
                     for one in committed.elements() {
                         let Offset::Offset(offset) = one.offset() else { continue };
                         let end = client.fetch_watermarks(&stage.input, one.partition(), REQUEST);
                         lags.push(end.ok().map(|(_, end)| (end - offset).max(0)));
+                        numbers.push(one.partition());
                         offsets.push(offset);
                         stamps.push(one.metadata().to_owned());
                         positions
@@ -272,7 +274,9 @@ impl Watchers {
                         }
                     }
                     sum += stamps.iter().filter_map(|stamp| counter(stamp)).sum::<u64>();
-                    let data = json!({"stage": stage.name, "lag": lags, "offset": offsets, "stamp": stamps});
+                    let data = json!({
+                        "stage": stage.name, "partition": numbers, "lag": lags, "offset": offsets, "stamp": stamps,
+                    });
                     journal.write("positions", data);
                 }
                 if check {
@@ -314,7 +318,7 @@ fn next(
     violations
 }
 
-fn observed_path(folder: &Path, partition: i32) -> PathBuf {
+pub(crate) fn observed_path(folder: &Path, partition: i32) -> PathBuf {
     folder.join(format!("observed-{partition}.bin"))
 }
 
