@@ -38,7 +38,7 @@ fn a_request_without_an_answer() {
     let topic = client.topic(1);
     let after = setup.proxy.rule(on(ApiKey::Produce).always().then(Action::ApplyThenDropReply));
     for _ in 0..3 {
-        let records = Batch::of(&["a"]).encode();
+        let records = Batch::of(["a"]).encode();
         client.send(&produce_request(&topic, 0, records, None).with_acks(0));
         client.call(&MetadataRequest::default());
     }
