@@ -9,6 +9,7 @@
   LIGHT=(--no-default-features
     --package flechtwerk --package flechtwerk-macros --package flechtwerk-ui-tests --package xtask
     --package flechtwerk-dev-broker --package flechtwerk-conformance --package flechtwerk-checkers
+    --package flechtwerk-proxy
     --features "flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry")
   # Simulated clusters: no C either, but the library with a feature that the others are to be checked without.
   SIMULATION=(--no-default-features --package flechtwerk-simulation)
@@ -18,9 +19,10 @@
   # All else, with all that the library has.
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
     --exclude flechtwerk-dev-broker --exclude flechtwerk-conformance --exclude flechtwerk-checkers
-    --exclude flechtwerk-simulation
+    --exclude flechtwerk-simulation --exclude flechtwerk-proxy
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
-      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs")
+      flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs
+      flechtwerk-tests/crash-points")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.

@@ -216,7 +216,7 @@ fn count_crash(names: &StageNames, at: Cause) {
 /// A source that has more for ever, and nothing new in it.
 pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) -> Failure {
     Failure::new(format!(
-        "stage {}: {pages} pages in a row of {} asked for another with `Next::Again`, with the cursor unchanged and the \
+        "stage {}: {pages} pages in a row of {} asked for another at once (`Next::Again`), with the cursor unchanged and the \
          same messages or none; move the cursor, or return `Next::Idle` where there is nothing new and `Next::After` where \
          the call itself waits for its source",
         context.info.name,

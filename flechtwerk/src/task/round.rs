@@ -17,27 +17,40 @@ impl Grouped {
     /// Adds a bucket without records for each of these state keys. They are none of those that the round has.
     pub(crate) fn add_keys(&mut self, keys: &[Bytes]) {
         let end = self.round.records.len();
-        for key in keys {
-            let (changelog_key, key) = changelog_key(Kind::State, key);
-            self.changelog_keys.push(changelog_key);
-            self.round.buckets.push(Bucket::new(key, end..end));
+        self.changelog_keys.reserve(keys.len());
+        self.round.buckets.reserve(keys.len());
+        for key in changelog_keys(Kind::State, keys.iter()) {
+            self.round.buckets.push(Bucket::new(key.slice(1..), end..end));
+            self.changelog_keys.push(key);
         }
     }
 
     /// Names where the timers of all buckets lie.
     pub(crate) fn name_timers(&mut self) {
-        let buckets = self.round.buckets.iter();
-        self.timer_keys = buckets.map(|bucket| changelog_key(Kind::Timer, &bucket.key).0).collect();
+        let keys = self.round.buckets.iter().map(|bucket| &bucket.key);
+        self.timer_keys = changelog_keys(Kind::Timer, keys).collect();
     }
 }
 
-/// A changelog key and, as a part of it, the key proper.
-fn changelog_key(kind: Kind, key: &[u8]) -> (Bytes, Bytes) {
-    let mut bytes = Vec::with_capacity(1 + key.len());
-    format::put_key(kind, key, &mut bytes);
-    let bytes = Bytes::from(bytes);
-    let key = bytes.slice(1..);
-    (bytes, key)
+/// Changelog keys of these keys, in one buffer.
+fn changelog_keys<'a>(
+    kind: Kind,
+    keys: impl Iterator<Item = &'a Bytes> + Clone,
+) -> impl Iterator<Item = Bytes> {
+    let mut buffer = Vec::with_capacity(keys.clone().map(|key| 1 + key.len()).sum());
+    let mut ends = Vec::with_capacity(keys.size_hint().0);
+    for key in keys {
+        format::put_key(kind, key, &mut buffer);
+        ends.push(buffer.len());
+    }
+    slices(buffer, ends)
+}
+
+/// The parts of a buffer that end there.
+pub(crate) fn slices(buffer: Vec<u8>, ends: Vec<usize>) -> impl Iterator<Item = Bytes> {
+    let buffer = Bytes::from(buffer);
+    let mut at = 0;
+    ends.into_iter().map(move |end| buffer.slice(std::mem::replace(&mut at, end)..end))
 }
 
 /// Groups records by state key. `records` come input by input, each in offset order; `keys` are their state keys
@@ -45,10 +58,7 @@ fn changelog_key(kind: Kind, key: &[u8]) -> (Bytes, Bytes) {
 /// and then offset order, or merged by timestamp; offset order within an input always holds.
 pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
     let (bucket_of, mut starts, ends, buffer) = assign(&records, keys);
-    let buffer = Bytes::from(buffer);
-    let mut at = 0;
-    let changelog_keys: Vec<Bytes> =
-        ends.into_iter().map(|end| buffer.slice(std::mem::replace(&mut at, end)..end)).collect();
+    let changelog_keys: Vec<Bytes> = slices(buffer, ends).collect();
 
     // `starts` holds counts up to here; make it the first place of each bucket.
     let mut next = 0;
