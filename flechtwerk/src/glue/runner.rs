@@ -181,7 +181,7 @@ async fn drive<S: Stage>(
 /// The bucket's key, where its processing needs it.
 fn needed_key<S: Stage>(bucket: &Bucket) -> Option<Bytes> {
     let needed = (S::INFO.custom_key && S::INFO.policy.named) || S::INFO.takes_timers();
-    needed.then(|| bucket.key.clone())
+    needed.then(|| bucket.key())
 }
 
 /// A pinned place for one future after another.
@@ -304,8 +304,8 @@ impl End<'_> {
         for change in [&bucket.change, &bucket.timers_change] {
             match change {
                 StateChange::Unchanged => {}
-                StateChange::Deleted => self.meter.add(bucket.key.len())?,
-                StateChange::Set(value) => self.meter.add(bucket.key.len() + value.len())?,
+                StateChange::Deleted => self.meter.add(bucket.changelog_key.len())?,
+                StateChange::Set(value) => self.meter.add(bucket.changelog_key.len() + value.len())?,
             }
         }
         Ok(())

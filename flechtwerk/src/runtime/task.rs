@@ -368,9 +368,10 @@ impl Task {
                 self.timers_changed(&mut grouped);
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
-                for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    let before = rounds::before(bucket.state, self.store.as_deref(), &key);
-                    self.overlay.change(key, before, bucket.change);
+                for bucket in round.buckets.drain(..) {
+                    let before =
+                        rounds::before(bucket.state, self.store.as_deref(), &bucket.changelog_key);
+                    self.overlay.change(bucket.changelog_key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
