@@ -152,7 +152,9 @@ impl<T> Out<T> {
     pub(crate) fn check(&mut self) -> Result<usize, Trouble> {
         match self.failure.take() {
             Some(error) => Err((FailureKind::Encode { output: self.output }, error)),
-            None => Ok(self.buffer.as_ref().map_or(0, |buffer| buffer.encoded.bytes.len() + buffer.header_bytes)),
+            None => {
+                Ok(self.buffer.as_ref().map_or(0, |buffer| buffer.encoded.bytes.len() + buffer.header_bytes))
+            }
         }
     }
 

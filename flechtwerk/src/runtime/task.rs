@@ -369,8 +369,7 @@ impl Task {
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for bucket in round.buckets.drain(..) {
-                    let before =
-                        rounds::before(bucket.state, self.store.as_deref(), &bucket.changelog_key);
+                    let before = rounds::before(bucket.state, self.store.as_deref(), &bucket.changelog_key);
                     self.overlay.change(bucket.changelog_key, before, bucket.change);
                 }
                 if let Some(reading) = &mut self.reading {
