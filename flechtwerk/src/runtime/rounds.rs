@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::context::StageContext;
 use super::error::{Failure, chain};
+use super::host;
 use super::messages;
 use crate::glue::{Env, Outputs, RawRecord, RoundEnd, Times};
 use crate::port::Store;
@@ -85,6 +86,7 @@ pub(super) fn start(
         false => messages::due_timers(partition),
     };
     context.watchdog.start(partition, place);
+    host::round(partition, &records);
     let keys = match context.info.custom_key {
         true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),
         false => None,

@@ -386,6 +386,10 @@ impl Task {
                     let before = rounds::before(bucket.state, self.store.as_deref(), &bucket.changelog_key);
                     self.overlay.change(bucket.changelog_key, before, bucket.change);
                 }
+                if flawed!(SkippedNotCommitted) {
+                    let skipped = &self.building.outputs.invalid;
+                    round.records.retain(|record| skipped.iter().all(|skipped| skipped.at != record.at()));
+                }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);
                     reading.reach_ends(&self.held);

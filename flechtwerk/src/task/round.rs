@@ -77,6 +77,9 @@ pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: 
         if order == Order::Timestamp && range.len() > 1 {
             merge_by_timestamp(&mut records[range.clone()]);
         }
+        if flawed!(InputsOrderIgnored) {
+            records[range.clone()].sort_by_key(|record| (std::cmp::Reverse(record.input), record.offset));
+        }
         buckets.push(Bucket::new(key, range));
     }
     Grouped { round: Round::new(records, buckets), timer_keys: Vec::new() }
