@@ -127,7 +127,9 @@ impl Trial {
     fn new(kept: Kept, partitions: i32) -> Trial {
         let case = Case::new(RIG, "tally", partitions, &["words", "joined"])
             .arg("--session-timeout", "3s")
-            .arg("--heartbeat-interval", "300ms");
+            .arg("--heartbeat-interval", "300ms")
+            // No transaction ends by itself while it is looked at.
+            .arg("--transaction-timeout", "5m");
         let exact = Exact::new(&case, partitions);
         Trial { case, kept, exact, round: 0 }
     }
