@@ -24,6 +24,7 @@ mod tables;
 mod task;
 mod timing;
 mod token;
+mod topic_watch;
 mod transaction;
 mod watchdog;
 mod whole;
