@@ -39,6 +39,14 @@ simulate: ## Simulated clusters: SEEDS=100000 plays so many histories, SEED=.. o
 controls: ## Breaks each rule on purpose in the simulation, and shows which check notices and after how long
 	@scripts/simulate controls
 
+.PHONY: chaos
+chaos: ## Three real brokers, and faults of every kind by a schedule (an hour and more); ARGS='--kills 50 --minutes 5', SEED=.. plays one again
+	@scripts/chaos $(ARGS)
+
+.PHONY: chaos-release
+chaos-release: ## The same before a release: ten times the kills and records (takes a day)
+	@scripts/chaos --tier release $(ARGS)
+
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
 	@scripts/lint

@@ -54,6 +54,9 @@
 #[cfg(feature = "runtime")]
 #[macro_use]
 mod flaws;
+#[cfg(feature = "runtime")]
+#[macro_use]
+mod crash;
 
 pub mod codec;
 #[cfg(feature = "runtime")]
@@ -125,6 +128,9 @@ mod topology;
 pub mod glue;
 
 pub use codec::Codec;
+#[cfg(feature = "crash-points")]
+#[doc(hidden)]
+pub use crash::CrashPoint;
 pub use error::{BoxError, CodecError, Result};
 pub use input::Input;
 pub use next::Next;

@@ -7,6 +7,7 @@
 pub mod case;
 pub mod cluster;
 pub mod dev;
+pub mod exact;
 pub mod instance;
 pub mod job;
 pub mod kafka;
@@ -30,6 +31,7 @@ pub mod wait;
 pub use case::{Case, STOP, Stamp};
 pub use cluster::Cluster;
 pub use dev::Trial;
+pub use exact::Exact;
 pub use instance::{Instance, Rig};
 pub use job::{Job, Load};
 pub use kafka::Kafka;

@@ -72,6 +72,14 @@ struct Call {
 
 /// The whole of it, with everything from outside handed in.
 fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mut Output<'_>) -> u8 {
+    #[cfg(feature = "crash-points")]
+    let call = match crate::crash::arm(call.environment) {
+        Ok(environment) => Call { environment, ..call },
+        Err(problem) => {
+            output.problems("1 problem with the crash points", &[problem]);
+            return REFUSED;
+        }
+    };
     let program = call
         .arguments
         .first()

@@ -212,6 +212,7 @@ impl Member {
                 self.tell(GroupEvent::Assigned(entries.into_iter().map(|entry| entry.at).collect()));
             }
             Event::Revoke => {
+                crash_point!(BeforeRevoke);
                 // The answer resets the mark.
                 let lost = self.handle.assignment_lost();
                 self.answer(None);

@@ -223,6 +223,14 @@ impl Producer for KafkaProducer {
 
     fn commit(&mut self, slice: Duration) -> Result<(), BrokerError> {
         self.drain();
+        #[cfg(feature = "crash-points")]
+        if crate::crash::is_armed(crate::crash::CrashPoint::BeforeEndTxn) {
+            // The commit itself would first send what is queued.
+            while self.handle.queued() > 0 {
+                self.make_room();
+            }
+        }
+        crash_point!(BeforeEndTxn);
         let result = self.handle.commit_transaction(slice);
         self.drain();
         self.result(result)

@@ -36,7 +36,9 @@ pub(super) fn restore(
     cancel: &Cancel,
     mut idle: impl FnMut(),
 ) -> Result<bool, Unrestored> {
+    crash_point!(BeforeRestore);
     store.wipe().map_err(Unrestored::Store)?;
+    crash_point!(RestoreStart);
     let reader = context.changelogs.as_ref().ok_or_else(|| {
         Unrestored::Failed(Failure::new(format!("stage {}: has no changelog reader", context.info.name)))
     })?;
@@ -82,6 +84,7 @@ pub(super) fn restore(
             }
             if taken.records > 0 {
                 store.restore(&changes).map_err(Unrestored::Store)?;
+                crash_point!(RestoreMiddle if position < end);
             }
             // Also where only markers were left: without it nobody would hear that the restore has ended.
             progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
@@ -93,7 +96,9 @@ pub(super) fn restore(
             }
         }
     }
+    crash_point!(RestoreEnd);
     store.restored(stamp).map_err(Unrestored::Store)?;
+    crash_point!(AfterRestore);
     store.is_empty().map_err(Unrestored::Store)
 }
 

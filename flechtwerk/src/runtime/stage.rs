@@ -122,11 +122,16 @@ impl StageInstance {
     pub(super) fn group(&mut self, event: GroupEvent) -> Result<(), Failure> {
         let stage = self.context.info.name;
         match event {
-            GroupEvent::Assigned(partitions) => self.assign(&partitions)?,
+            GroupEvent::Assigned(partitions) => {
+                crash_point!(BeforeAssign);
+                self.assign(&partitions)?;
+                crash_point!(AfterAssign);
+            }
             GroupEvent::Revoked => {
                 tracing::debug!(stage, "the group rebalances");
                 self.pending = true;
                 self.tell_all(Control::Revoked);
+                crash_point!(AfterRevoke);
             }
             GroupEvent::Lost if flawed!(TaskKeptWhenLost) => self.pending = true,
             GroupEvent::Lost => {

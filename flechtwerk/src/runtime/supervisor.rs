@@ -216,6 +216,7 @@ fn start_stages(
         };
         let notices = Notices { stage: index, sender: sender.clone() };
         let events = sender.clone();
+        crash_point!(BeforeJoin);
         let group = plan
             .clients
             .join(
@@ -226,6 +227,7 @@ fn start_stages(
                 }),
             )
             .map_err(|error| failed("join the group", error))?;
+        crash_point!(AfterJoin);
         warm_up(&inputs, one.names.leases.clone());
         if let (Some(reader), Some(changelog)) = (&changelogs, &one.changelog) {
             warm_up(reader, vec![changelog.topic.clone()]);

@@ -40,6 +40,7 @@ pub(super) fn send(
 ) -> Result<Outcome, Failure> {
     let before = producer.unanswered();
     let Err(error) = attempt(context, producer, transaction, cancel) else {
+        crash_point!(AfterEndTxn);
         *unknown = None;
         return Ok(Outcome::Committed { suspect: is_suspect(before, producer.unanswered(), false) });
     };
@@ -80,7 +81,9 @@ fn attempt(
     transaction: &Transaction<'_>,
     cancel: &Cancel,
 ) -> Result<(), BrokerError> {
+    crash_point!(BeforeBegin);
     producer.begin()?;
+    crash_point!(AfterBegin);
     let metadata = transaction.stamp.to_string();
     let offsets: Vec<OffsetCommit> = context
         .input_partitions(transaction.partition)
@@ -93,7 +96,9 @@ fn attempt(
     // begin the next one; the client repeats this one after a millisecond, that of a produce only after twenty. And
     // a group that has moved on is noticed before anything is produced.
     repeat(cancel, until, || producer.send_offsets(&offsets, &*context.group, COMMIT_SLICE * 5))?;
+    crash_point!(AfterSendOffsets);
     producer.produce(transaction.outputs, &context.names.outputs)?;
+    crash_point!(AfterProduceOutputs);
     if let Some(changelog) = &context.changelog
         && !transaction.changes.is_empty()
     {
@@ -106,6 +111,7 @@ fn attempt(
             }
         };
         producer.produce_changelog(&changelog.topic, transaction.partition, changes)?;
+        crash_point!(AfterProduceChangelog);
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));
     match (committed, producer.delivery_error()) {

@@ -208,7 +208,9 @@ impl Thread {
                 return Ok(());
             }
             let result = context.producers.create(&transactional_id, warm_up).and_then(|mut producer| {
+                crash_point!(BeforeFence);
                 producer.fence(limit)?;
+                crash_point!(AfterFence);
                 Ok(producer)
             });
             match result {
@@ -478,9 +480,11 @@ impl Thread {
     /// The local store is written only now that the commit is known to have succeeded (S3.4).
     fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<(), Failure> {
         if let Some(store) = &self.store {
+            crash_point!(BeforeStoreWrite);
             if let Err(error) = store.apply(batch.layer.changes(), &stamp.to_string()) {
                 return self.store_failed(&error);
             }
+            crash_point!(AfterStoreWrite);
             self.show_size(&**store);
         }
         let id = batch.id;

@@ -36,6 +36,9 @@ const SPOKEN: &[(i16, i16)] = &[
     (28, 3), // TxnOffsetCommit
 ];
 
+/// The client id, unless another is said.
+const CLIENT_ID: StrBytes = StrBytes::from_static_str("conformance");
+
 /// What a broker answers: a value, or the error code.
 pub type Answer<T = ()> = Result<T, ResponseError>;
 
@@ -60,6 +63,7 @@ pub fn text(value: &str) -> StrBytes {
 pub struct Client {
     stream: TcpStream,
     versions: Arc<Versions>,
+    client_id: StrBytes,
     correlation: i32,
 }
 
@@ -78,12 +82,19 @@ impl Client {
     pub fn raw(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("a connection to the broker");
         stream.set_nodelay(true).expect("no delay");
-        Client { stream, versions: Arc::default(), correlation: 0 }
+        Client { stream, versions: Arc::default(), client_id: CLIENT_ID, correlation: 0 }
+    }
+
+    /// Uses this client id from now on.
+    pub fn named(mut self, client_id: &str) -> Client {
+        self.client_id = text(client_id);
+        self
     }
 
     /// Another connection to the same broker.
     pub fn another(&self) -> Client {
-        Client::connect(self.stream.peer_addr().expect("the broker's address"))
+        let client_id = self.client_id.clone();
+        Client { client_id, ..Client::connect(self.stream.peer_addr().expect("the broker's address")) }
     }
 
     /// What the broker advertises.
@@ -126,7 +137,8 @@ impl Client {
     #[track_caller]
     pub fn send_at<R: Request>(&mut self, version: i16, request: &R) {
         self.correlation += 1;
-        let frame = frame(R::KEY, version, self.correlation, R::header_version(version), request);
+        let api = (R::KEY, version, R::header_version(version));
+        let frame = frame_by(&self.client_id, api, self.correlation, &encoded(R::KEY, version, request));
         self.stream.write_all(&frame).expect("a request is sent");
     }
 
@@ -225,18 +237,28 @@ pub fn frame(
     header_version: i16,
     body: &impl Encodable,
 ) -> Vec<u8> {
-    let mut bytes = BytesMut::new();
-    body.encode(&mut bytes, version).unwrap_or_else(|error| panic!("API {key} version {version}: {error}"));
-    raw_frame(key, version, correlation, header_version, &bytes)
+    raw_frame(key, version, correlation, header_version, &encoded(key, version, body))
 }
 
 /// A whole frame, its length in front, with any bytes for its body.
 pub fn raw_frame(key: i16, version: i16, correlation: i32, header_version: i16, body: &[u8]) -> Vec<u8> {
+    frame_by(&CLIENT_ID, (key, version, header_version), correlation, body)
+}
+
+fn encoded(key: i16, version: i16, body: &impl Encodable) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    body.encode(&mut bytes, version).unwrap_or_else(|error| panic!("API {key} version {version}: {error}"));
+    bytes
+}
+
+/// `api`: its key, its version, and that of its header.
+fn frame_by(client_id: &StrBytes, api: (i16, i16, i16), correlation: i32, body: &[u8]) -> Vec<u8> {
+    let (key, version, header_version) = api;
     let header = RequestHeader::default()
         .with_request_api_key(key)
         .with_request_api_version(version)
         .with_correlation_id(correlation)
-        .with_client_id(Some(StrBytes::from_static_str("conformance")));
+        .with_client_id(Some(client_id.clone()));
     let mut bytes = BytesMut::new();
     bytes.put_i32(0);
     header.encode(&mut bytes, header_version).expect("a header");

@@ -148,6 +148,13 @@ impl Handle {
         Ok(())
     }
 
+    /// Records and events that are not done with.
+    #[cfg(feature = "crash-points")]
+    pub(crate) fn queued(&self) -> i32 {
+        // SAFETY: no pointers.
+        unsafe { rd::rd_kafka_outq_len(self.as_ptr()) }
+    }
+
     /// Queues the changelog records with these indices, all to one partition, with the tag 0. Those that the
     /// queue had no room for stay in `pending`: there is one record for each key, so that their order is free.
     ///

@@ -19,18 +19,22 @@ use rdkafka::bindings::rd_kafka_resp_err_t as E;
 #[repr(usize)]
 pub(crate) enum Api {
     Produce,
+    JoinGroup,
     LeaveGroup,
+    InitProducerId,
     EndTxn,
     TxnOffsetCommit,
 }
 
-const APIS: usize = 4;
+const APIS: usize = 6;
 
 /// Kafka's numbers of the requests.
 fn api_of(key: i16) -> Option<usize> {
     match key {
         0 => Some(Api::Produce as usize),
+        11 => Some(Api::JoinGroup as usize),
         13 => Some(Api::LeaveGroup as usize),
+        22 => Some(Api::InitProducerId as usize),
         26 => Some(Api::EndTxn as usize),
         28 => Some(Api::TxnOffsetCommit as usize),
         _ => None,
@@ -76,6 +80,8 @@ impl Watch {
         let Some(api) = api_of(key) else { return };
         OPEN.with(|open| open[api].set(open[api].get() + 1));
         self.sent[api].fetch_add(1, SeqCst);
+        #[cfg(feature = "crash-points")]
+        crate::crash::sent(key);
     }
 
     fn on_response(&self, key: i16, failed: bool) {
@@ -88,6 +94,10 @@ impl Watch {
         if mine {
             let counters = if failed { &self.lost } else { &self.answered };
             counters[api].fetch_add(1, SeqCst);
+            #[cfg(feature = "crash-points")]
+            if !failed {
+                crate::crash::answered(key);
+            }
         }
     }
 }
