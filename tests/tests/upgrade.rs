@@ -79,6 +79,9 @@ fn a_store_on_disk_is_reused_with_the_earlier_versions_in_it() {
     let (_case, mut first, log) = is_read_by_the_later("rocksdb");
     assert!(!log.contains("restored"), "nothing had to be restored:\n{log}");
     assert_eq!(first.wait(STOP), 1);
+    let log = first.log();
+    assert!(log.contains("is of version 3, which this program does not know"), "{log}");
+    assert!(log.contains("a newer program wrote it") && log.contains("`reset`"), "{log}");
 }
 
 #[test]
