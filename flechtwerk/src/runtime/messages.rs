@@ -85,7 +85,9 @@ pub(super) fn record_failure(
              not know: {error}; {OTHER_VERSION}"
         ),
         FailureKind::State { version: None } => {
-            format!("stage {stage}: the state for the record at {place} can't be decoded: {error}; {OTHER_TYPE}")
+            format!(
+                "stage {stage}: the state for the record at {place} can't be decoded: {error}; {OTHER_TYPE}"
+            )
         }
         FailureKind::Upgrade { version } => format!(
             "stage {stage}: the state for the record at {place} is of version {version} and can't be upgraded: \
