@@ -7,6 +7,7 @@ mod batch;
 mod configs;
 mod context;
 mod control;
+mod early;
 mod error;
 mod host;
 mod lag;
