@@ -16,8 +16,11 @@ const LOST: [Action; 2] = [Action::Lose, Action::ApplyThenLoseReply];
 const LATE: [Action; 2] = [Action::Delay(DELAY), Action::ApplyThenDelayReply(DELAY)];
 const DELAY: Duration = Duration::from_millis(300);
 
-/// All of them, by name.
-pub const SCENARIOS: &[(&str, fn(Proxied))] = &[
+/// A scenario, and its name.
+pub type Scenario = (&'static str, fn(Proxied));
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
     ("transactions", transactions),
     ("late requests", late_requests),
     ("after the time-out", after_the_timeout),
