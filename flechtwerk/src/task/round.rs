@@ -212,6 +212,20 @@ mod tests {
         assert_eq!(&grouped.round.buckets[1].key()[..], b"y");
     }
 
+    #[test]
+    fn keys_without_records_and_timers_join_a_round() {
+        let mut grouped = group(vec![record(0, 1, 0, Some("a"))], None, Order::Inputs);
+        assert!(grouped.timer_keys.is_empty());
+        grouped.add_keys(&[Bytes::from_static(b"long key"), Bytes::new()]);
+        let keys: Vec<_> = grouped.round.buckets.iter().map(|bucket| &bucket.key[..]).collect();
+        assert_eq!(keys, [&b"a"[..], b"long key", b""]);
+        assert_eq!(grouped.changelog_keys, [&b"\0a"[..], b"\0long key", b"\0"]);
+        assert_eq!(grouped.round.buckets[1].records, 1..1);
+        assert_eq!(places(&grouped, 0), [(0, 1)]);
+        grouped.name_timers();
+        assert_eq!(grouped.timer_keys, [&b"\x01a"[..], b"\x01long key", b"\x01"]);
+    }
+
     proptest! {
         /// Every record is in the bucket of its key, once; offset order within an input and bucket holds in
         /// both orders; in timestamp order no head that is passed over is smaller.
