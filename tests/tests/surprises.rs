@@ -66,6 +66,24 @@ fn whole_topics() -> [(Case, &'static str); 2] {
     [(table, "items"), (configs, "feeds")]
 }
 
+/// The process would go on at its position in the old one, and what lies before it in the new one would be lost (S3.3h).
+#[test]
+fn an_input_that_is_made_anew_meanwhile_stops_the_process() {
+    let case = Case::new(RIG, "tally", 1, &["words", "joined"]);
+    let joined = case.observe("joined");
+    let mut instance = case.start();
+    case.write("words", &[("a", "x"); 5]);
+    joined.wait(5);
+    case.kafka.delete_topic(case.topic("words"));
+    case.kafka.create_topic(case.topic("words"), 1, &[]);
+    case.write("words", &[("a", "x"); 20]);
+    assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{}", instance.log());
+    let log = instance.log();
+    let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(error.contains(case.topic("words")) && error.contains("made anew"), "{log}");
+    assert!(error.contains("`reset`"), "{log}");
+}
+
 /// A table or configs would stay as they were for ever, and from the offset where the old topic ended the new one would be read.
 #[test]
 fn what_is_read_whole_and_made_anew_meanwhile_stops_the_process() {

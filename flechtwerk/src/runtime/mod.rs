@@ -10,6 +10,8 @@ mod control;
 mod early;
 mod error;
 mod host;
+#[cfg(feature = "kafka")]
+mod input_watch;
 mod lag;
 mod messages;
 mod patience;

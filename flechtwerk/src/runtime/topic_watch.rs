@@ -1,6 +1,5 @@
-//! Looks now and then whether the topics that are read whole are still those that they were. One that is deleted just has
-//! nothing more to say, and one that was made anew goes on at an offset of the old one: what is held of it would be wrong,
-//! and nobody else notices.
+//! Looks now and then whether the topics that are read are still those that they were. One that is deleted just has nothing
+//! more to say, and one that was made anew goes on at an offset of the old one, and nobody else notices.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +30,8 @@ pub(super) struct TopicWatch {
     topics: Vec<Watched>,
     /// For how long a topic may be unknown: a broker may not know yet what others know.
     limit: Duration,
+    /// What it means that one was made anew, and what to do about it.
+    anew: String,
     looked: Instant,
 }
 
@@ -51,7 +52,15 @@ impl TopicWatch {
             };
             watched.push(Watched { topic: topic.clone(), id, unknown: None });
         }
-        Ok(Some(TopicWatch { reader: reader.clone(), topics: watched, limit, looked: host::now() }))
+        let anew =
+            "what is held of it is that of the old one; start again: it is read from its beginning then";
+        let (reader, anew) = (reader.clone(), anew.to_owned());
+        Ok(Some(TopicWatch { reader, topics: watched, limit, anew, looked: host::now() }))
+    }
+
+    /// Says this where a topic was made anew, instead of what is true of topics that are read whole.
+    pub(super) fn saying(self, anew: String) -> TopicWatch {
+        TopicWatch { anew, ..self }
     }
 
     /// Looks, if it is time to.
@@ -65,8 +74,8 @@ impl TopicWatch {
                 Ok(now) if now == *id => *unknown = None,
                 Ok(_) => {
                     return Err(Failure::new(format!(
-                        "{who}: topic {topic} was deleted and made anew while it was read, and what is held of it is that of the \
-                         old one; start again: it is read from its beginning then"
+                        "{who}: topic {topic} was deleted and made anew while it was read, and {}",
+                        self.anew
                     )));
                 }
                 Err(error) if error.is_unknown_topic() => {
