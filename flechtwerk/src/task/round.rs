@@ -217,9 +217,10 @@ mod tests {
         let mut grouped = group(vec![record(0, 1, 0, Some("a"))], None, Order::Inputs);
         assert!(grouped.timer_keys.is_empty());
         grouped.add_keys(&[Bytes::from_static(b"long key"), Bytes::new()]);
-        let keys: Vec<_> = grouped.round.buckets.iter().map(|bucket| &bucket.key[..]).collect();
+        let keys: Vec<_> = grouped.round.buckets.iter().map(Bucket::key).collect();
         assert_eq!(keys, [&b"a"[..], b"long key", b""]);
-        assert_eq!(grouped.changelog_keys, [&b"\0a"[..], b"\0long key", b"\0"]);
+        let keys: Vec<_> = grouped.round.buckets.iter().map(|bucket| &bucket.changelog_key[..]).collect();
+        assert_eq!(keys, [&b"\0a"[..], b"\0long key", b"\0"]);
         assert_eq!(grouped.round.buckets[1].records, 1..1);
         assert_eq!(places(&grouped, 0), [(0, 1)]);
         grouped.name_timers();
