@@ -58,6 +58,7 @@ struct Slot {
     works: bool,
     kills: u32,
     armed: Option<Instant>,
+    revoke: bool,
 }
 
 /// All instances.
@@ -104,6 +105,7 @@ impl Fleet {
             works: false,
             kills: 0,
             armed: None,
+            revoke: false,
         });
         self.slots.len() - 1
     }
@@ -226,17 +228,22 @@ impl Fleet {
         true
     }
 
-    /// Restarts an instance at once, with a variable of the environment for that life alone. False if there is no process.
-    pub fn arm(&mut self, number: usize, name: &str, value: &str) -> bool {
-        if !self.kill(number, Duration::ZERO, None) {
+    /// Restarts an instance at once such that it dies at a crash point: `POINT:NTH`. False if there is no process.
+    pub fn arm(&mut self, number: usize, at: &str) -> bool {
+        // There is something to restore only where nothing is kept.
+        let spoil = at.contains("restore").then_some((Disk::Deleted, 0));
+        if !self.kill(number, Duration::ZERO, spoil) {
             return false;
         }
         let plain = self.slots[number].rig.clone();
-        self.slots[number].rig = plain.clone().env(name, value);
+        self.slots[number].rig = plain.clone().env("FLECHTWERK_CRASH_AT", at);
         self.start(number);
-        self.slots[number].rig = plain;
-        self.slots[number].armed = Some(Instant::now());
-        self.journal.write("arm", json!({"slot": self.slots[number].name, "value": value}));
+        let slot = &mut self.slots[number];
+        slot.rig = plain;
+        slot.armed = Some(Instant::now());
+        // Revocations come with an orderly end, too.
+        slot.revoke = at.contains("revoke");
+        self.journal.write("arm", json!({"slot": slot.name, "value": at}));
         true
     }
 
@@ -253,6 +260,10 @@ impl Fleet {
                 self.journal.write("continue", json!({"slot": slot.name}));
             }
             self.look(number);
+            if self.slots[number].revoke && self.works(number) {
+                self.slots[number].revoke = false;
+                self.leave(number, Some(Duration::ZERO));
+            }
             let slot = &self.slots[number];
             if slot.instance.is_none() && slot.start_at.is_some_and(|at| at <= now) {
                 self.start(number);
@@ -274,7 +285,7 @@ impl Fleet {
         let log = instance.log_path().file_name().map(|name| name.to_string_lossy().into_owned());
         self.journal.write("start", json!({"slot": slot.name, "pid": instance.pid(), "log": log}));
         (slot.instance, slot.start_at, slot.leaving) = (Some(instance), None, None);
-        (slot.works, slot.armed) = (false, None);
+        (slot.works, slot.armed, slot.revoke) = (false, None, false);
     }
 
     fn look(&mut self, number: usize) {
@@ -300,7 +311,10 @@ impl Fleet {
                 instance.log_path().display()
             ));
         }
-        let orderly = slot.leaving.is_some();
+        let said = |line: &str| Some(line.strip_prefix("crash point ")?.split_once(':')?.0.to_owned());
+        let point = log.lines().rev().find_map(said);
+        let killed = status.signal() == Some(Signal::SIGKILL as i32);
+        let orderly = slot.leaving.is_some() && !(killed && point.is_some());
         // Before it has a handler, SIGTERM ends any process.
         let young = self.lives[slot.life].began.elapsed().is_ok_and(|age| age < YOUNG);
         let by_signal = status.signal() == Some(Signal::SIGTERM as i32);
@@ -316,11 +330,10 @@ impl Fleet {
         let data = json!({"slot": slot.name, "status": status.to_string(), "orderly": orderly, "last": last});
         self.journal.write("exit", data);
         if !orderly {
-            if status.signal() == Some(Signal::SIGKILL as i32) {
+            if killed {
                 self.kills.push(Kill { at: SystemTime::now(), life: slot.life });
-                let said = log.lines().filter_map(|line| line.strip_prefix("crash point ")?.split_once(':'));
-                if let Some((point, _)) = said.last() {
-                    *self.crashes.entry(point.to_owned()).or_default() += 1;
+                if let Some(point) = point {
+                    *self.crashes.entry(point).or_default() += 1;
                 }
             } else {
                 self.ended_alone += 1;
