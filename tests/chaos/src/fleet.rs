@@ -73,6 +73,7 @@ pub struct Fleet {
     pub wrong: Vec<String>,
     /// How often one ended by itself.
     pub ended_alone: usize,
+    ending: bool,
     /// How often one has died at each crash point.
     pub crashes: BTreeMap<String, usize>,
 }
@@ -87,6 +88,7 @@ impl Fleet {
             kills: Vec::new(),
             wrong: Vec::new(),
             ended_alone: 0,
+            ending: false,
             crashes: BTreeMap::new(),
         }
     }
@@ -318,7 +320,8 @@ impl Fleet {
         // Before it has a handler, SIGTERM ends any process.
         let young = self.lives[slot.life].began.elapsed().is_ok_and(|age| age < YOUNG);
         let by_signal = status.signal() == Some(Signal::SIGTERM as i32);
-        if orderly && !status.success() && !(young && by_signal) {
+        // While faults go on, one may meet an instance that is just ending: only without them the end is to be a clean one.
+        if orderly && self.ending && !status.success() && !(young && by_signal) {
             self.wrong.push(format!(
                 "{} ended with {status} after SIGTERM; its log is {}",
                 slot.name,
@@ -339,6 +342,8 @@ impl Fleet {
                 self.ended_alone += 1;
             }
             slot.start_at = Some(Instant::now() + AGAIN);
+        } else if !status.success() {
+            self.ended_alone += 1;
         }
         (slot.instance, slot.resume_at, slot.leaving, slot.works) = (None, None, None, false);
     }
@@ -353,6 +358,8 @@ impl Fleet {
     /// Ends all in an orderly way, and waits for it.
     pub fn end(&mut self) {
         for number in 0..self.slots.len() {
+            // Who has ended by itself meanwhile was not told to.
+            self.look(number);
             if let Some(slot) = self.slots.get_mut(number)
                 && slot.resume_at.take().is_some()
                 && let Some(instance) = &slot.instance
@@ -362,6 +369,7 @@ impl Fleet {
             self.leave(number, None);
             self.slots[number].start_at = None;
         }
+        self.ending = true;
         while self.slots.iter().any(|slot| slot.instance.is_some()) {
             for number in 0..self.slots.len() {
                 self.look(number);
