@@ -1,9 +1,10 @@
 //! Steps of the runtime at which a process can be told to die, so that tests can see what is left of each.
 //!
 //! They are compiled in only under the feature `crash-points`, which is no part of what the crate promises and never for
-//! production; without it every `crash_point!(..)` is nothing at all. With it a program reads [`VARIABLE`] when it starts:
-//! `before-end-txn` lets it die when it gets there, `before-end-txn:3` when it gets there for the third time, whichever task
-//! that is. It writes a line to stderr that names the point, and kills itself: nothing is unwound, flushed or closed.
+//! production; without it every `crash_point!(..)` is nothing at all. With it a program reads `FLECHTWERK_CRASH_AT` when it
+//! starts: `before-end-txn` lets it die when it gets there, `before-end-txn:3` when it gets there for the third time,
+//! whichever task that is. It writes a line to stderr that names the point, and kills itself: nothing is unwound, flushed or
+//! closed.
 
 /// Dies here, if that was asked for (and the condition holds).
 macro_rules! crash_point {

@@ -57,7 +57,7 @@ mod switched {
 
                 /// True if it is a defence, which others switch off.
                 pub fn is_defence(self) -> bool {
-                    matches!(self, Flaw::UnstablePositions | Flaw::NoGeneration | Flaw::NoWaitForStable)
+                    matches!(self, Flaw::UnstablePositions | Flaw::EndsIgnored | Flaw::NoGeneration | Flaw::NoWaitForStable)
                 }
 
                 /// Defences that would keep the rule as well, and are switched off with it.
@@ -85,6 +85,8 @@ mod switched {
         RestoreUncommitted masked by NoWaitForStable;
         /// A restore ends at the first end-of-partition event, wherever that is.
         RestoreStopsEarly;
+        /// A change goes to the changelog partition that its key hashes to, not to that of its task.
+        ChangelogByKey;
         /// A producer goes on though a request of its transaction was never answered.
         SuspectGoesOn;
         /// The group's metadata in a transaction is that of the task's start.
@@ -99,6 +101,10 @@ mod switched {
         PositionTooFar;
         /// The committed position is one too short.
         PositionTooShort;
+        /// The position stays where it was at a record that was skipped.
+        SkippedNotCommitted masked by EndsIgnored;
+        /// Within a bucket the records of a round come as they like, whatever the order of `inputs`.
+        InputsOrderIgnored;
         /// A task goes on though its session is lost and its partition is another's.
         TaskKeptWhenLost masked by NoFence, NoGeneration;
         /// A store is used as it is, whatever its stamp says.
@@ -112,6 +118,8 @@ mod switched {
 
         /// No defence: positions are read though an open transaction is about to replace them.
         UnstablePositions;
+        /// No defence: positions do not move to the ends of partitions that were seen.
+        EndsIgnored;
         /// No defence: transactions carry no generation of the group.
         NoGeneration;
         /// No defence: nobody waits until an open transaction of another producer has left the changelog's end.

@@ -28,5 +28,6 @@ pub enum Next {
     /// Nothing new for now: the next page after the extractor's `poll_interval`.
     Idle,
     /// The next page after this time, such as a source's own `Retry-After`. It is counted from the end of the call.
+    /// No time at all is the same as [`Again`](Next::Again).
     After(Duration),
 }

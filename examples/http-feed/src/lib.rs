@@ -63,7 +63,11 @@ pub async fn poll(
     let page = match http.page(&feed.value.url, after).await? {
         Answer::Page(page) => page,
         // Nothing is lost: the cursor stays, and the same page is asked for again.
-        Answer::NotNow(wait) => return Ok(Next::After(wait)),
+        Answer::NotNow { wait, why } => {
+            let (partition, offset) = (feed.partition, feed.offset);
+            tracing::warn!(partition, offset, "a feed has to wait, asking again in {wait:?}: {why}");
+            return Ok(Next::After(wait));
+        }
     };
     let Some(last) = page.items.last() else { return Ok(Next::Idle) };
     cursor.set(Cursor { after: last.id });

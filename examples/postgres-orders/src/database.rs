@@ -1,13 +1,16 @@
 //! The connection to the database: a resource, which connects anew where the server went away, and knows which errors mean
 //! "later".
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flechtwerk::Secret;
 use flechtwerk::prelude::*;
+use native_tls::{Certificate, TlsConnector};
+use postgres_native_tls::MakeTlsConnector;
 use serde::Deserialize;
 use tokio::sync::Mutex;
-use tokio_postgres::{Client, Error, NoTls, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::horizon::{Horizon, Moment};
 use crate::{Cursor, Order};
@@ -19,8 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSettings {
-    /// `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`
+    /// `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=require`
     pub url: Secret<String>,
+    /// File with the certificates that are trusted, in place of the system's list.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
     /// Changes of a page.
     #[serde(default = "page_size")]
     pub page_size: u32,
@@ -37,6 +43,7 @@ fn page_size() -> u32 {
 /// The database.
 pub struct Database {
     settings: DatabaseSettings,
+    tls: MakeTlsConnector,
     inside: Mutex<Inside>,
 }
 
@@ -68,14 +75,33 @@ pub enum Answer {
 /// Connects, so that a wrong address or password is told at the start.
 #[resource(close = Database::close)]
 pub async fn database(settings: DatabaseSettings) -> flechtwerk::Result<Database> {
-    let client = connect(&settings).await?;
-    Ok(Database { settings, inside: Mutex::new(Inside { client: Some(client), ..Inside::default() }) })
+    let tls = MakeTlsConnector::new(tls(settings.ca.as_deref())?);
+    let client = connect(&settings, tls.clone()).await?;
+    Ok(Database { settings, tls, inside: Mutex::new(Inside { client: Some(client), ..Inside::default() }) })
 }
 
-async fn connect(settings: &DatabaseSettings) -> Result<Client, Error> {
+/// What is encrypted is checked as well: the certificate is one that is trusted, and names the host.
+fn tls(ca: Option<&Path>) -> flechtwerk::Result<TlsConnector> {
+    let mut builder = TlsConnector::builder();
+    if let Some(path) = ca {
+        let at = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let trusted = std::fs::read(path).map_err(|error| at(&error))?;
+        let trusted = Certificate::stack_from_pem(&trusted).map_err(|error| at(&error))?;
+        if trusted.is_empty() {
+            return Err(at(&"the file holds no certificate in PEM format").into());
+        }
+        builder.disable_built_in_roots(true);
+        for certificate in trusted {
+            builder.add_root_certificate(certificate);
+        }
+    }
+    Ok(builder.build()?)
+}
+
+async fn connect(settings: &DatabaseSettings, tls: MakeTlsConnector) -> Result<Client, Error> {
     let mut config: tokio_postgres::Config = settings.url.expose().parse()?;
     config.application_name("postgres-orders").connect_timeout(Duration::from_secs(10));
-    let (client, connection) = config.connect(NoTls).await?;
+    let (client, connection) = config.connect(tls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::warn!("the connection to the database broke: {error}");
@@ -114,7 +140,7 @@ impl Database {
     ) -> Result<Changes, Error> {
         let client = match client {
             Some(client) => client,
-            None => client.insert(connect(&self.settings).await?),
+            None => client.insert(connect(&self.settings, self.tls.clone()).await?),
         };
         // `now()` is when this statement's own transaction began, so it comes before the look at the others. A transaction holds the lock on
         // its number from when it gets it until all others can see what it did; one that was prepared does, too.
@@ -167,9 +193,10 @@ fn passes(error: &Error) -> bool {
     match error.code() {
         // Classes of SQLSTATE: connection, insufficient resources, operator intervention.
         Some(state) => ["08", "53", "57"].iter().any(|class| state.code().starts_with(class)),
+        // Under TLS, what went wrong with the connection lies deeper. A certificate that is not trusted is none of that.
         None => {
-            error.is_closed()
-                || std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>())
+            let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+            error.is_closed() || causes.any(|cause| cause.is::<std::io::Error>())
         }
     }
 }

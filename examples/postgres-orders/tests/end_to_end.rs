@@ -28,12 +28,7 @@ struct Database {
 impl Database {
     fn new() -> Database {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let server = std::env::var("FLECHTWERK_TEST_POSTGRES").unwrap_or_else(|_| {
-            panic!(
-                "this test needs a PostgreSQL: run it with `scripts/postgres run -- cargo test -p postgres-orders`, or set \
-                 FLECHTWERK_TEST_POSTGRES to postgresql://USER:PASSWORD@HOST:PORT/DATABASE, where USER may create databases"
-            )
-        });
+        let server = variable("FLECHTWERK_TEST_POSTGRES");
         let runtime = Runtime::new().expect("a runtime");
         let name = format!("orders_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
         let (address, _) = server.rsplit_once('/').expect("an address that names a database");
@@ -92,6 +87,16 @@ impl Database {
     }
 }
 
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!(
+            "this test needs a PostgreSQL: run it with `scripts/postgres run -- cargo test -p postgres-orders`, or set \
+             FLECHTWERK_TEST_POSTGRES to postgresql://USER:PASSWORD@HOST:PORT/DATABASE, where USER may create databases, and \
+             FLECHTWERK_TEST_POSTGRES_CA to a file with the certificate that its server's is signed by"
+        )
+    })
+}
+
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
     // It may be terminated by a test.
@@ -105,7 +110,8 @@ impl World {
         let broker = DevBroker::builder().topic(("orders", 2)).start().expect("a broker");
         let kafka = Kafka { brokers: broker.bootstrap() };
         let rig = Rig::new(&kafka, PROGRAM)
-            .env("FLECHTWERK_RESOURCES_DATABASE_URL", &database.url)
+            .env("FLECHTWERK_RESOURCES_DATABASE_URL", &format!("{}?sslmode=require", database.url))
+            .env("FLECHTWERK_RESOURCES_DATABASE_CA", &variable("FLECHTWERK_TEST_POSTGRES_CA"))
             .env("FLECHTWERK_RESOURCES_DATABASE_PAGE_SIZE", "10");
         let orders = Observer::start(&kafka, "orders");
         World { database, broker, rig, orders }
@@ -201,6 +207,43 @@ fn a_connection_that_breaks_is_made_anew() {
     wait_for("the end of the process", || instance.try_wait().is_some());
     assert_eq!(instance.wait(STOP), 1);
     assert!(instance.log().contains("stage follow failed at its one config"), "{}", instance.log());
+}
+
+#[test]
+fn the_connection_is_encrypted_to_a_server_that_is_known_and_to_no_other() {
+    let world = World::new();
+    let database = &world.database;
+    let instance = world.rig.start();
+    database.execute("INSERT INTO orders (customer, cents) VALUES ('first', 1)");
+    world.assert_arrived(1);
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+         WHERE application_name = 'postgres-orders' AND datname = current_database() AND ssl";
+    assert_eq!(database.number(encrypted), 1);
+    stop(instance);
+
+    // One that nobody vouches for, and one under a name that its certificate does not have.
+    let elsewhere = database.url.replacen("127.0.0.1", "elsewhere", 1);
+    let refused = [
+        ("FLECHTWERK_RESOURCES_DATABASE_CA", String::new(), "certificate verify failed"),
+        (
+            "FLECHTWERK_RESOURCES_DATABASE_URL",
+            format!("{elsewhere}?sslmode=require&hostaddr=127.0.0.1"),
+            "hostname mismatch",
+        ),
+        (
+            "FLECHTWERK_RESOURCES_DATABASE_CA",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/schema.sql").into(),
+            "no certificate",
+        ),
+    ];
+    for (name, value, says) in refused {
+        let mut instance = world.rig.clone().env(name, &value).start();
+        assert_eq!(instance.wait(STOP), 2);
+        let log = instance.log();
+        let (_, password) = database.url.split_once("flechtwerk:").expect("a user");
+        let (password, _) = password.split_once('@').expect("a password");
+        assert!(log.contains(says) && !log.contains(password), "{log}");
+    }
 }
 
 #[test]

@@ -142,7 +142,9 @@ impl Schedule {
         let Some(entry) = self.configs.get_mut(id) else { return Ok(()) };
         let new = cursor_moved || messages != entry.last;
         entry.last = messages;
-        entry.fruitless = if new || next != Next::Again { 0 } else { entry.fruitless + 1 };
+        // No time to wait is the same question.
+        let at_once = matches!(next, Next::Again | Next::After(Duration::ZERO));
+        entry.fruitless = if new || !at_once { 0 } else { entry.fruitless + 1 };
         if entry.fruitless >= AGAIN_LIMIT { Err(entry.fruitless) } else { Ok(()) }
     }
 

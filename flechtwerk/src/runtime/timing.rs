@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::format::{self, Kind};
 use crate::glue::{RawRecord, Times};
 use crate::port::{Store, StoreError};
-use crate::task::Overlay;
+use crate::task::{Overlay, slices};
 use crate::timers::{Clock, DueBy, STREAM_TIME, Summary, decode_stream_time, wall_clock};
 
 /// See the module.
@@ -72,6 +72,8 @@ impl Timing {
             return Ok(Vec::new());
         }
         let mut keys = Vec::new();
+        // Those of the store, one behind the other.
+        let (mut found, mut ends) = (Vec::new(), Vec::new());
         let mut first = i64::MAX;
         for (due, key) in overlay.due(clock) {
             first = first.min(due);
@@ -80,6 +82,7 @@ impl Timing {
             }
         }
         if let Some(store) = store {
+            let room = room - keys.len();
             let mut timers = Vec::new();
             store.due(clock, from, &mut |due, key| {
                 timers.clear();
@@ -89,13 +92,15 @@ impl Timing {
                     return true;
                 }
                 first = first.min(due);
-                if due <= by && keys.len() < room {
-                    keys.push(Bytes::copy_from_slice(key));
+                if due <= by && ends.len() < room {
+                    found.extend_from_slice(key);
+                    ends.push(found.len());
                     return true;
                 }
                 false
             })?;
         }
+        keys.extend(slices(found, ends));
         self.next[usize::from(clock.byte())] = first;
         Ok(keys)
     }

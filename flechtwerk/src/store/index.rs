@@ -110,15 +110,15 @@ pub(super) fn visit(
     visit: &mut dyn FnMut(i64, &[u8]) -> bool,
 ) -> Result<(), rocksdb::Error> {
     let first = key(clock, from.max(0), b"");
-    for entry in db.iterator(IteratorMode::From(&first, Direction::Forward)) {
-        let (found, _) = entry?;
-        if found[..2] != first[..2] {
-            break;
-        }
+    // One that lends what it finds, where the other copies each entry.
+    let mut entries = db.raw_iterator();
+    entries.seek(&first);
+    while let Some(found) = entries.key().filter(|found| found.starts_with(&first[..2])) {
         let Some((due, state_key)) = found[2..].split_first_chunk() else { break };
         if !visit(i64::from_be_bytes(*due), state_key) {
             break;
         }
+        entries.next();
     }
-    Ok(())
+    entries.status()
 }

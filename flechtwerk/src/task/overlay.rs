@@ -183,6 +183,7 @@ impl Overlay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timers;
 
     fn bytes(text: &'static str) -> Bytes {
         Bytes::from_static(text.as_bytes())
@@ -250,5 +251,68 @@ mod tests {
         overlay.discard();
         assert_eq!(overlay.building_bytes(), 0);
         assert_eq!(overlay.get(b"key"), None);
+    }
+
+    fn timer_key(key: &str) -> Bytes {
+        Bytes::from(["\x01", key].concat())
+    }
+
+    fn timer(due: i64, clock: Clock) -> Bytes {
+        let mut value = Vec::new();
+        timers::encode(&[timers::Pending { name: "t".into(), clock, due }], &mut value);
+        value.into()
+    }
+
+    fn due(overlay: &Overlay, clock: Clock) -> Vec<(i64, &[u8])> {
+        overlay.due(clock).map(|(due, key)| (due, &key[1..])).collect()
+    }
+
+    #[test]
+    fn timers_are_found_until_they_are_in_the_store() {
+        let set = |due| StateChange::Set(timer(due, Clock::EventTime));
+        let mut overlay = Overlay::default();
+        overlay.change(timer_key("a"), None, set(9));
+        overlay.change(timer_key("b"), None, StateChange::Set(timer(3, Clock::WallClock)));
+        overlay.change(timer_key("a"), Some(timer(9, Clock::EventTime)), set(5));
+        overlay.change(bytes("no timer"), None, set(1));
+        assert_eq!(due(&overlay, Clock::EventTime), [(5, &b"a"[..])], "moved, and once");
+        assert_eq!(due(&overlay, Clock::WallClock), [(3, &b"b"[..])]);
+
+        let layer = overlay.close();
+        overlay.committing(Arc::new(layer));
+        assert_eq!(due(&overlay, Clock::EventTime), [(5, &b"a"[..])], "it is not in the store yet");
+        overlay.change(timer_key("c"), None, set(7));
+        assert_eq!(due(&overlay, Clock::EventTime), [(7, &b"c"[..]), (5, b"a")]);
+        // What the batch being built says of a key is newer.
+        overlay.change(timer_key("a"), Some(timer(5, Clock::EventTime)), StateChange::Deleted);
+        assert_eq!(due(&overlay, Clock::EventTime), [(7, &b"c"[..])]);
+        overlay.applied();
+        assert_eq!(due(&overlay, Clock::EventTime), [(7, &b"c"[..])]);
+        assert_eq!(due(&overlay, Clock::WallClock), []);
+    }
+
+    #[test]
+    fn timers_that_end_as_they_began_are_left_to_the_store() {
+        let stored = timer(5, Clock::EventTime);
+        let mut overlay = Overlay::default();
+        for (from, to) in [(5, 9), (9, 5)] {
+            let [from, to] = [from, to].map(|due| timer(due, Clock::EventTime));
+            overlay.change(timer_key("same"), Some(from), StateChange::Set(to));
+        }
+        overlay.change(timer_key("other"), None, StateChange::Set(stored.clone()));
+        let layer = overlay.close();
+        assert_eq!(written(&layer), [(&b"\x01other"[..], Some(&stored[..]))]);
+        overlay.committing(Arc::new(layer));
+        assert_eq!(due(&overlay, Clock::EventTime), [(5, &b"other"[..])]);
+    }
+
+    #[test]
+    fn a_closed_layer_takes_notes_and_knows_its_size() {
+        let mut overlay = Overlay::default();
+        overlay.change(bytes("key"), None, set("12345"));
+        let mut layer = overlay.close();
+        assert_eq!((layer.bytes(), overlay.building_bytes()), (8, 0));
+        layer.note(ChangelogRecord { key: bytes("\x02note"), value: None });
+        assert_eq!(written(&layer), [(&b"key"[..], Some(&b"12345"[..])), (b"\x02note", None)]);
     }
 }

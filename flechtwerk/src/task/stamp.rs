@@ -27,9 +27,14 @@ impl Stamp {
         if parts.next().is_some() || owner.is_empty() || changelog.is_empty() {
             return None;
         }
+        let number = counter.parse::<u64>().ok()?;
+        // Each stamp has one spelling: we write neither a plus nor leading zeroes, which `parse` takes.
+        if counter.starts_with('+') || (counter.starts_with('0') && counter != "0") {
+            return None;
+        }
         Some(Stamp {
             owner: owner.to_owned(),
-            counter: counter.parse().ok()?,
+            counter: number,
             changelog: (changelog != "-").then(|| changelog.to_owned()),
         })
     }
@@ -53,11 +58,12 @@ mod tests {
         }
         let stamp = Stamp { owner: "a".into(), counter: 7, changelog: None };
         assert_eq!(stamp.to_string(), "a:7:-");
+        assert!(Stamp::parse("a:0:-").is_some());
     }
 
     #[test]
     fn metadata_of_others_is_no_stamp() {
-        for text in ["", RESETTING, "a:b:c", "a:1", "a:1:b:c", ":1:-", "a:1:", "a:-1:-"] {
+        for text in ["", RESETTING, "a:b:c", "a:1", "a:1:b:c", ":1:-", "a:1:", "a:-1:-", "a:+1:-", "a:01:-"] {
             assert_eq!(Stamp::parse(text), None, "{text:?}");
         }
     }

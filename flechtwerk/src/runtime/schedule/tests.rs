@@ -226,5 +226,11 @@ fn again_without_anything_new_has_a_limit() {
     for _ in 1..AGAIN_LIMIT {
         assert_eq!(page(Next::Again, false, 7), Ok(()));
     }
-    assert_eq!(page(Next::Again, false, 7), Err(AGAIN_LIMIT));
+    assert_eq!(page(Next::After(Duration::from_millis(1)), false, 7), Ok(()));
+    for n in 1..AGAIN_LIMIT {
+        // Not to wait at all is the same, in other words.
+        let next = if n % 2 == 0 { Next::Again } else { Next::After(Duration::ZERO) };
+        assert_eq!(page(next, false, 7), Ok(()));
+    }
+    assert_eq!(page(Next::After(Duration::ZERO), false, 7), Err(AGAIN_LIMIT));
 }

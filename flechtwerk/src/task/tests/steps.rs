@@ -5,24 +5,24 @@ use crate::task::{
     Warning,
 };
 
-fn config(changelog: Option<&str>) -> Config {
+pub(super) fn config(changelog: Option<&str>) -> Config {
     Config { inputs: 1, changelog: changelog.map(str::to_owned), start_latest: false }
 }
 
-fn stamp(owner: &str, counter: u64) -> Stamp {
+pub(super) fn stamp(owner: &str, counter: u64) -> Stamp {
     Stamp { owner: owner.into(), counter, changelog: Some("id".into()) }
 }
 
-fn committed(offset: i64, stamp: &Stamp) -> CommittedInput {
+pub(super) fn committed(offset: i64, stamp: &Stamp) -> CommittedInput {
     CommittedInput { offset: Some(offset), metadata: stamp.to_string() }
 }
 
-fn range(low: i64, high: i64) -> Event {
+pub(super) fn range(low: i64, high: i64) -> Event {
     Event::Ranges(vec![InputRange { low, stable: high, high }])
 }
 
 /// A machine with state that reads from offset 7, after transaction `a:3`, and owns `b`.
-fn running() -> Machine {
+pub(super) fn running() -> Machine {
     let (mut machine, first) = Machine::new(config(Some("id")));
     assert_eq!(first, [Command::Fence]);
     assert_eq!(machine.step(Event::Fenced { owner: "b".into() }), [Command::ReadOffsets]);
@@ -36,7 +36,7 @@ fn running() -> Machine {
     machine
 }
 
-fn send(id: u64, stamp: Stamp, to: i64, paced: bool) -> Command {
+pub(super) fn send(id: u64, stamp: Stamp, to: i64, paced: bool) -> Command {
     Command::Send { id, stamp, positions: vec![to], paced }
 }
 

@@ -1,5 +1,5 @@
-# What the listener with TLS and SCRAM needs: a CA of its own, the brokers' certificate and a user's password.
-# Sourced by scripts/kafka. All of it is made anew for each cluster and is worth nothing outside it.
+# What a listener with TLS needs, and Kafka's with SCRAM: a CA of its own, the server's certificate and a user's password.
+# Sourced by scripts/kafka and scripts/postgres. All of it is made anew for each server and is worth nothing outside it.
 
 # tls_create DIR: ca.pem, tls/server.pem (key and chain, which Kafka reads as a PEM keystore) and password.
 tls_create() {
