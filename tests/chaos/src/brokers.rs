@@ -2,7 +2,7 @@
 //! sync once more, so that what was acknowledged stays.
 
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -76,6 +76,7 @@ pub struct Lane {
     asked: usize,
     done: Arc<AtomicUsize>,
     kills: Arc<AtomicUsize>,
+    quit: Arc<AtomicBool>,
     failed: Arc<std::sync::Mutex<Option<String>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,9 +95,14 @@ impl Lane {
             journal,
             kills: kills.clone(),
         };
+        let quit = Arc::new(AtomicBool::new(false));
+        let stop = quit.clone();
         let (finished, failure) = (done.clone(), Arc::clone(&failed));
         let thread = std::thread::spawn(move || {
             for (node, away) in orders {
+                if stop.load(Ordering::SeqCst) {
+                    break;
+                }
                 if let Err(error) = worker.carry_out(node, away) {
                     let text = format!("{error:#}");
                     worker.journal.write("rig", json!({"error": text}));
@@ -105,7 +111,7 @@ impl Lane {
                 finished.fetch_add(1, Ordering::SeqCst);
             }
         });
-        Lane { queue: Some(queue), asked: 0, done, kills, failed, thread: Some(thread) }
+        Lane { queue: Some(queue), asked: 0, done, kills, quit, failed, thread: Some(thread) }
     }
 
     /// Orders a kill.
@@ -134,6 +140,8 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
+        // What is under way is finished, so that all brokers run.
+        self.quit.store(true, Ordering::SeqCst);
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -36,6 +36,18 @@ struct Pending {
     next_try: Instant,
 }
 
+/// What faults are done with.
+pub struct Tools {
+    /// Instances that may join for a while.
+    pub extras: Vec<usize>,
+    /// Kills brokers, where they are the rig's own.
+    pub lane: Option<Lane>,
+    /// Breaks requests, where there is a proxy.
+    pub network: Option<Network>,
+    /// Sees open transactions.
+    pub peek: Peek,
+}
+
 /// Carries out one schedule.
 pub struct Driver {
     queue: VecDeque<Planned>,
@@ -45,27 +57,15 @@ pub struct Driver {
     leaving: Vec<(Instant, usize)>,
     tier: Tier,
     seed: u64,
-    extras: Vec<usize>,
-    lane: Option<Lane>,
-    network: Option<Network>,
-    peek: Peek,
+    tools: Tools,
     journal: Journal,
     done: BTreeMap<String, usize>,
     sampled: Instant,
 }
 
 impl Driver {
-    /// Of this schedule. `extras`: instances that may join for a while.
-    pub fn new(
-        planned: Vec<Planned>,
-        tier: Tier,
-        seed: u64,
-        extras: Vec<usize>,
-        lane: Option<Lane>,
-        network: Option<Network>,
-        peek: Peek,
-        journal: Journal,
-    ) -> Driver {
+    /// Of this schedule.
+    pub fn new(planned: Vec<Planned>, tier: Tier, seed: u64, tools: Tools, journal: Journal) -> Driver {
         for one in &planned {
             journal.write("planned", one);
         }
@@ -75,10 +75,7 @@ impl Driver {
             leaving: Vec::new(),
             tier,
             seed,
-            extras,
-            lane,
-            network,
-            peek,
+            tools,
             journal,
             done: BTreeMap::new(),
             sampled: Instant::now(),
@@ -93,7 +90,7 @@ impl Driver {
             let passed = last.elapsed();
             last = Instant::now();
             let late = self.pending.iter().any(|one| one.since.elapsed() > LATE);
-            if !late && self.lane.as_ref().is_none_or(|lane| lane.waiting() <= LATE_BROKERS) {
+            if !late && self.tools.lane.as_ref().is_none_or(|lane| lane.waiting() <= LATE_BROKERS) {
                 clock += passed;
             }
             let part = clock.as_secs_f64() / self.tier.span.as_secs_f64().max(1.0);
@@ -110,7 +107,7 @@ impl Driver {
             }
             fleet.tick();
             self.leave(fleet);
-            if let Some(network) = &mut self.network {
+            if let Some(network) = &mut self.tools.network {
                 network.tick();
             }
             let pending = std::mem::take(&mut self.pending);
@@ -134,8 +131,8 @@ impl Driver {
                     self.in_short(),
                 ),
             );
-            let busy = self.network.as_ref().is_some_and(Network::is_busy)
-                || self.lane.as_ref().is_some_and(|lane| lane.waiting() > 0);
+            let busy = self.tools.network.as_ref().is_some_and(Network::is_busy)
+                || self.tools.lane.as_ref().is_some_and(|lane| lane.waiting() > 0);
             let over = self.queue.is_empty() && self.pending.is_empty() && self.leaving.is_empty() && !busy;
             if !watchers.found().is_empty() || !fleet.wrong.is_empty() || self.failure().is_some() {
                 break;
@@ -156,10 +153,10 @@ impl Driver {
     /// What was done so far, by name.
     pub fn done(&self) -> BTreeMap<String, usize> {
         let mut done = self.done.clone();
-        if let Some(lane) = &self.lane {
+        if let Some(lane) = &self.tools.lane {
             done.insert("broker_kill".to_owned(), lane.kills());
         }
-        if let Some(network) = &self.network {
+        if let Some(network) = &self.tools.network {
             done.extend(network.done());
         }
         done
@@ -178,12 +175,12 @@ impl Driver {
 
     /// What went wrong with the cluster itself.
     pub fn failure(&self) -> Option<String> {
-        self.lane.as_ref().and_then(Lane::failure)
+        self.tools.lane.as_ref().and_then(Lane::failure)
     }
 
     /// Ends it; gives the network, through which the instances go on.
     pub fn end(self) -> Option<Network> {
-        self.network
+        self.tools.network
     }
 
     fn count(&mut self, what: &str) {
@@ -215,7 +212,7 @@ impl Driver {
                     pending.tries += 1;
                     pending.next_try = Instant::now() + Duration::from_millis(20 + random % 200);
                     if pending.tries <= TRIES
-                        && !fleet.with_stopped(*slot, || self.peek.is_transaction_open())
+                        && !fleet.with_stopped(*slot, || self.tools.peek.is_transaction_open())
                     {
                         return false;
                     }
@@ -237,7 +234,7 @@ impl Driver {
                 self.count("stop");
             }
             Fault::Broker { node, away } => {
-                if let Some(lane) = &mut self.lane {
+                if let Some(lane) = &mut self.tools.lane {
                     lane.order(*node, *away);
                 }
             }
@@ -249,14 +246,14 @@ impl Driver {
                 self.count("rebalance");
             }
             Fault::Network { api, harm, nth } => {
-                if let Some(network) = &mut self.network {
+                if let Some(network) = &mut self.tools.network {
                     network.break_one(*api, *harm, *nth);
                 }
             }
             Fault::Crash { slot, point, nth } => {
                 let Some(name) = crash_points().get(*point).copied() else { return true };
                 let ready = fleet.works(*slot) || since.elapsed() > PATIENCE;
-                if !ready || !fleet.arm(*slot, "FLECHTWERK_CRASH_AT", &format!("{name}:{nth}")) {
+                if !ready || !fleet.arm(*slot, &format!("{name}:{nth}")) {
                     return false;
                 }
                 self.count("crash point armed");
@@ -270,14 +267,14 @@ impl Driver {
         let all = 0..self.tier.instances;
         match change {
             Change::Join => {
-                let Some(slot) = self.extras.iter().copied().find(|slot| fleet.begin(*slot)) else {
+                let Some(slot) = self.tools.extras.iter().copied().find(|slot| fleet.begin(*slot)) else {
                     return false;
                 };
                 self.leaving.push((until, slot));
                 true
             }
             Change::Crowd => {
-                let came = self.extras.iter().copied().filter(|slot| fleet.begin(*slot));
+                let came = self.tools.extras.iter().copied().filter(|slot| fleet.begin(*slot));
                 self.leaving.extend(came.map(|slot| (until + Duration::from_secs(5), slot)));
                 true
             }

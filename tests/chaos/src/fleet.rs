@@ -58,6 +58,7 @@ struct Slot {
     works: bool,
     kills: u32,
     armed: Option<Instant>,
+    revoke: bool,
 }
 
 /// All instances.
@@ -72,6 +73,7 @@ pub struct Fleet {
     pub wrong: Vec<String>,
     /// How often one ended by itself.
     pub ended_alone: usize,
+    ending: bool,
     /// How often one has died at each crash point.
     pub crashes: BTreeMap<String, usize>,
 }
@@ -86,6 +88,7 @@ impl Fleet {
             kills: Vec::new(),
             wrong: Vec::new(),
             ended_alone: 0,
+            ending: false,
             crashes: BTreeMap::new(),
         }
     }
@@ -104,6 +107,7 @@ impl Fleet {
             works: false,
             kills: 0,
             armed: None,
+            revoke: false,
         });
         self.slots.len() - 1
     }
@@ -226,17 +230,22 @@ impl Fleet {
         true
     }
 
-    /// Restarts an instance at once, with a variable of the environment for that life alone. False if there is no process.
-    pub fn arm(&mut self, number: usize, name: &str, value: &str) -> bool {
-        if !self.kill(number, Duration::ZERO, None) {
+    /// Restarts an instance at once such that it dies at a crash point: `POINT:NTH`. False if there is no process.
+    pub fn arm(&mut self, number: usize, at: &str) -> bool {
+        // There is something to restore only where nothing is kept.
+        let spoil = at.contains("restore").then_some((Disk::Deleted, 0));
+        if !self.kill(number, Duration::ZERO, spoil) {
             return false;
         }
         let plain = self.slots[number].rig.clone();
-        self.slots[number].rig = plain.clone().env(name, value);
+        self.slots[number].rig = plain.clone().env("FLECHTWERK_CRASH_AT", at);
         self.start(number);
-        self.slots[number].rig = plain;
-        self.slots[number].armed = Some(Instant::now());
-        self.journal.write("arm", json!({"slot": self.slots[number].name, "value": value}));
+        let slot = &mut self.slots[number];
+        slot.rig = plain;
+        slot.armed = Some(Instant::now());
+        // Revocations come with an orderly end, too.
+        slot.revoke = at.contains("revoke");
+        self.journal.write("arm", json!({"slot": slot.name, "value": at}));
         true
     }
 
@@ -253,6 +262,10 @@ impl Fleet {
                 self.journal.write("continue", json!({"slot": slot.name}));
             }
             self.look(number);
+            if self.slots[number].revoke && self.works(number) {
+                self.slots[number].revoke = false;
+                self.leave(number, Some(Duration::ZERO));
+            }
             let slot = &self.slots[number];
             if slot.instance.is_none() && slot.start_at.is_some_and(|at| at <= now) {
                 self.start(number);
@@ -274,7 +287,7 @@ impl Fleet {
         let log = instance.log_path().file_name().map(|name| name.to_string_lossy().into_owned());
         self.journal.write("start", json!({"slot": slot.name, "pid": instance.pid(), "log": log}));
         (slot.instance, slot.start_at, slot.leaving) = (Some(instance), None, None);
-        (slot.works, slot.armed) = (false, None);
+        (slot.works, slot.armed, slot.revoke) = (false, None, false);
     }
 
     fn look(&mut self, number: usize) {
@@ -300,11 +313,15 @@ impl Fleet {
                 instance.log_path().display()
             ));
         }
-        let orderly = slot.leaving.is_some();
+        let said = |line: &str| Some(line.strip_prefix("crash point ")?.split_once(':')?.0.to_owned());
+        let point = log.lines().rev().find_map(said);
+        let killed = status.signal() == Some(Signal::SIGKILL as i32);
+        let orderly = slot.leaving.is_some() && !(killed && point.is_some());
         // Before it has a handler, SIGTERM ends any process.
         let young = self.lives[slot.life].began.elapsed().is_ok_and(|age| age < YOUNG);
         let by_signal = status.signal() == Some(Signal::SIGTERM as i32);
-        if orderly && !status.success() && !(young && by_signal) {
+        // While faults go on, one may meet an instance that is just ending: only without them the end is to be a clean one.
+        if orderly && self.ending && !status.success() && !(young && by_signal) {
             self.wrong.push(format!(
                 "{} ended with {status} after SIGTERM; its log is {}",
                 slot.name,
@@ -316,16 +333,17 @@ impl Fleet {
         let data = json!({"slot": slot.name, "status": status.to_string(), "orderly": orderly, "last": last});
         self.journal.write("exit", data);
         if !orderly {
-            if status.signal() == Some(Signal::SIGKILL as i32) {
+            if killed {
                 self.kills.push(Kill { at: SystemTime::now(), life: slot.life });
-                let said = log.lines().filter_map(|line| line.strip_prefix("crash point ")?.split_once(':'));
-                if let Some((point, _)) = said.last() {
-                    *self.crashes.entry(point.to_owned()).or_default() += 1;
+                if let Some(point) = point {
+                    *self.crashes.entry(point).or_default() += 1;
                 }
             } else {
                 self.ended_alone += 1;
             }
             slot.start_at = Some(Instant::now() + AGAIN);
+        } else if !status.success() {
+            self.ended_alone += 1;
         }
         (slot.instance, slot.resume_at, slot.leaving, slot.works) = (None, None, None, false);
     }
@@ -340,6 +358,8 @@ impl Fleet {
     /// Ends all in an orderly way, and waits for it.
     pub fn end(&mut self) {
         for number in 0..self.slots.len() {
+            // Who has ended by itself meanwhile was not told to.
+            self.look(number);
             if let Some(slot) = self.slots.get_mut(number)
                 && slot.resume_at.take().is_some()
                 && let Some(instance) = &slot.instance
@@ -349,6 +369,7 @@ impl Fleet {
             self.leave(number, None);
             self.slots[number].start_at = None;
         }
+        self.ending = true;
         while self.slots.iter().any(|slot| slot.instance.is_some()) {
             for number in 0..self.slots.len() {
                 self.look(number);

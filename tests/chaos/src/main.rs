@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use flechtwerk_chaos::run::{self, Options, Outcome};
+use flechtwerk_chaos::outcome::{Outcome, told};
+use flechtwerk_chaos::run::{self, Options};
 use flechtwerk_chaos::tier::{Name, Overrides};
 
 /// Runs a pipeline under faults on the cluster that the environment names, and checks every invariant of the guarantee.
@@ -22,6 +23,10 @@ struct Arguments {
     /// The folder for report, log and the instances' logs; a new one where it is not given
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Rules of the runtime to break, to see whether the rig notices (scripts/chaos builds what is needed)
+    #[cfg(feature = "flaws")]
+    #[arg(long, value_parser = flaw)]
+    flaw: Option<flechtwerk::Flaw>,
     /// The program under test; the one beside this
     #[arg(long)]
     pipeline: Option<PathBuf>,
@@ -45,8 +50,30 @@ fn start(arguments: Arguments) -> anyhow::Result<Outcome> {
     let pipeline = arguments.pipeline.unwrap_or_else(|| this.with_file_name("chaos-pipeline"));
     let tier = arguments.tier.tier().with(&arguments.other);
     eprintln!("SEED={seed}, everything is kept in {}", out.display());
-    let options = Options { tier, seed, out, pipeline, env: Vec::new() };
+    #[cfg(feature = "flaws")]
+    let env = arguments.flaw.into_iter().map(broken).collect();
+    #[cfg(not(feature = "flaws"))]
+    let env = Vec::new();
+    let options = Options { tier, seed, out, pipeline, env };
     let outcome = run::run(&options)?;
-    print!("{}", run::told(&options, &outcome));
+    print!("{}", told(&options, &outcome));
     Ok(outcome)
+}
+
+#[cfg(feature = "flaws")]
+fn flaw(name: &str) -> Result<flechtwerk::Flaw, String> {
+    let known = flechtwerk::Flaw::ALL;
+    known.iter().copied().find(|flaw| flaw.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|flaw| flaw.name()).collect();
+        format!("known are {}", names.join(", "))
+    })
+}
+
+/// The variable that breaks the rule, and what else would keep it.
+#[cfg(feature = "flaws")]
+fn broken(flaw: flechtwerk::Flaw) -> (String, String) {
+    eprintln!("broken on purpose: {}", flaw.what());
+    let all = std::iter::once(&flaw).chain(flaw.defences());
+    let names: Vec<&str> = all.map(|flaw| flaw.name()).collect();
+    ("FLECHTWERK_FLAWS".to_owned(), names.join(","))
 }

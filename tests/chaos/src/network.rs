@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use flechtwerk_proxy::{Action, ApiKey, Fault, Proxy, Rule};
+use flechtwerk_proxy::{Action, ApiKey, Fault, Proxy, Rule, RuleBuilder};
 use flechtwerk_tests::Kafka;
 use serde_json::json;
 
 use crate::journal::Journal;
 use crate::schedule::{Harm, Request};
 
-/// A fault that no request met in this time is given up.
-const UNMET: Duration = Duration::from_secs(30);
+/// A fault that no request met in this time waits for the very next one, and is given up if that doesn't come either.
+const UNMET: Duration = Duration::from_secs(15);
 
 /// The proxy and the faults in force.
 pub struct Network {
@@ -24,6 +24,8 @@ pub struct Network {
 struct Active {
     fault: Fault,
     name: String,
+    again: Option<RuleBuilder>,
+    action: Action,
     since: Instant,
     fired: Option<Instant>,
     held: Duration,
@@ -45,14 +47,15 @@ impl Network {
     pub fn break_one(&mut self, api: Request, harm: Harm, nth: u32) {
         let (action, held) = action(harm);
         let rule = Rule::on(key(api)).nth(u64::from(nth)).then(action);
+        let again = Some(Rule::on(key(api)));
         let name = format!("{api:?} {}", of_kind(harm));
         let fault = self.proxy.rule(rule);
-        self.active.push(Active { fault, name, since: Instant::now(), fired: None, held });
+        self.active.push(Active { fault, name, again, action, since: Instant::now(), fired: None, held });
     }
 
     /// Looks which have been met, and lets go on what was held long enough.
     pub fn tick(&mut self) {
-        let (journal, done) = (&self.journal, &mut self.done);
+        let (proxy, journal, done) = (&self.proxy, &self.journal, &mut self.done);
         self.active.retain_mut(|one| {
             if one.fired.is_none() && one.fault.fired() > 0 {
                 one.fired = Some(Instant::now());
@@ -69,6 +72,10 @@ impl Network {
                 None if one.since.elapsed() > UNMET => {
                     one.fault.remove();
                     one.fault.release();
+                    if let Some(again) = one.again.take() {
+                        (one.fault, one.since) = (proxy.rule(again.then(one.action)), Instant::now());
+                        return true;
+                    }
                     journal.write("network_unmet", json!({"what": one.name}));
                     *done.entry("network, met by no request".to_owned()).or_default() += 1;
                     false

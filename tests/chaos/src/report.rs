@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use flechtwerk_checkers::Check;
 
 use crate::journal::Entry;
-use crate::run::{Options, Outcome, replay};
+use crate::outcome::{Outcome, replay};
+use crate::run::Options;
 use crate::timeline::{Timeline, escape};
 
 /// The invariants with what each was looked at by.
@@ -105,6 +106,9 @@ fn tables(outcome: &Outcome) -> String {
     };
     table("What was done", &outcome.done);
     table("Deaths at crash points", &outcome.crashes);
+    if !outcome.unreached.is_empty() {
+        let _ = writeln!(text, "<p>Too few died at: {}</p>", outcome.unreached.join(", "));
+    }
     let (open, kills) = outcome.left_open;
     let _ = writeln!(
         text,

@@ -10,22 +10,22 @@ use anyhow::{Context, bail};
 use flechtwerk_checkers::ends::{self, Progress};
 use flechtwerk_checkers::{Check, Partition, Violation};
 use flechtwerk_tests::{Kafka, Rig};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::brokers::{Lane, Script};
-use crate::driver::{Driver, crash_points};
+use crate::driver::{Driver, Tools, crash_points};
 use crate::fleet::Fleet;
 use crate::journal::Journal;
-use crate::judge::{Figures, Judge};
+use crate::judge::Judge;
 use crate::names::Names;
 use crate::network::Network;
 use crate::opened;
+use crate::outcome::Outcome;
 use crate::peek::Peek;
 use crate::progress::Bar;
 use crate::raw::Reader;
 use crate::report;
-use crate::samples::{Growth, growth};
+use crate::samples::growth;
 use crate::schedule::{SESSION, TRANSACTION, schedule};
 use crate::tier::Tier;
 use crate::watch::Watchers;
@@ -33,10 +33,10 @@ use crate::workload::{Pace, sing, write};
 
 /// After the last fault nothing may stand still for as long as this.
 const STANDSTILL: Duration = Duration::from_secs(60);
+/// A crash point counts as tried when so many have died there.
+const ENOUGH: usize = 5;
 /// Clients give up a request that is not answered after this.
 const SOCKET: Duration = Duration::from_secs(6);
-/// The share of kills that must have left a transaction open.
-const OPEN_SHARE: f64 = 0.3;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -51,42 +51,6 @@ pub struct Options {
     pub pipeline: PathBuf,
     /// Variables for the program.
     pub env: Vec<(String, String)>,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcome {
-    /// What must never happen.
-    #[serde(serialize_with = "as_text")]
-    pub violations: Vec<Violation>,
-    /// What was done, by name.
-    pub done: BTreeMap<String, usize>,
-    /// Kills of instances that left a transaction open, and all.
-    pub left_open: (usize, usize),
-    /// What was looked at.
-    pub figures: Figures,
-    /// Deaths at crash points.
-    pub crashes: BTreeMap<String, usize>,
-    /// Instances that ended by themselves, as a supervisor sees it.
-    pub ended_alone: usize,
-    /// What became of the sizes of processes that lived for long.
-    pub growth: Vec<Growth>,
-    /// Seconds from the first fault to the last.
-    pub faults_took: f64,
-    /// Seconds of all.
-    pub took: f64,
-}
-
-fn as_text<S: serde::Serializer>(violations: &[Violation], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(violations.iter().map(ToString::to_string))
-}
-
-impl Outcome {
-    /// True if so many kills left a transaction open that the run says something.
-    pub fn counts(&self) -> bool {
-        let (open, all) = self.left_open;
-        all == 0 || open as f64 >= all as f64 * OPEN_SHARE
-    }
 }
 
 /// Runs, on the cluster that the environment names. An error is one of the rig, or of the cluster; what the pipeline does wrong is in the
@@ -222,16 +186,8 @@ impl<'a> Run<'a> {
             });
         let network = self.network.take();
         let peek = Peek::new(&self.kafka, &self.names, tier.partitions);
-        let mut driver = Driver::new(
-            planned,
-            tier.clone(),
-            seed,
-            self.extras.clone(),
-            lane,
-            network,
-            peek,
-            self.journal.clone(),
-        );
+        let tools = Tools { extras: self.extras.clone(), lane, network, peek };
+        let mut driver = Driver::new(planned, tier.clone(), seed, tools, self.journal.clone());
         let first = Instant::now();
         driver.run(&mut self.fleet, &watchers, &pace, &bar);
         outcome.faults_took = first.elapsed().as_secs_f64();
@@ -278,6 +234,9 @@ impl<'a> Run<'a> {
             .extend(wrong.map(|what| Violation::new(Check::Liveness, "instance", what.clone())));
         outcome.ended_alone = self.fleet.ended_alone;
         outcome.crashes = self.fleet.crashes.clone();
+        let wanted = tier.crashes.min(ENOUGH);
+        let few = |name: &&str| outcome.crashes.get(*name).copied().unwrap_or(0) < wanted;
+        outcome.unreached = crash_points().into_iter().filter(few).map(str::to_owned).collect();
         self.judge(&watchers, done, outcome, &bar)
     }
 
@@ -425,7 +384,7 @@ fn create_topics(kafka: &Kafka, names: &Names, tier: &Tier) {
     }
 }
 
-fn report_path(options: &Options) -> PathBuf {
+pub(crate) fn report_path(options: &Options) -> PathBuf {
     options.out.join("report.html")
 }
 
@@ -440,94 +399,8 @@ fn remove_bulk(options: &Options, fleet: &Fleet) {
     }
 }
 
-/// The command that plays a schedule again.
-pub fn replay(options: &Options) -> String {
-    let tier = &options.tier;
-    let numbers = [
-        ("partitions", tier.partitions.to_string()),
-        ("instances", tier.instances.to_string()),
-        ("records", tier.records.to_string()),
-        ("keys", tier.keys.to_string()),
-        ("kills", tier.kills.to_string()),
-        ("stops", tier.stops.to_string()),
-        ("broker-kills", tier.broker_kills.to_string()),
-        ("rebalances", tier.rebalances.to_string()),
-        ("network", tier.network.to_string()),
-        ("crashes", tier.crashes.to_string()),
-        ("disks", tier.disks.to_string()),
-        ("minutes", (tier.span.as_secs_f64() / 60.0).to_string()),
-    ];
-    let flags: Vec<String> = numbers.iter().map(|(name, number)| format!("--{name} {number}")).collect();
-    let place = if tier.nodes == 0 { "--dev".to_owned() } else { format!("--nodes {}", tier.nodes) };
-    format!("SEED={} scripts/chaos {place} {}", options.seed, flags.join(" "))
-}
-
 /// A new folder for a run, beside the program.
 pub fn new_folder(parent: &Path, seed: u64) -> PathBuf {
     let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
     parent.join(format!("chaos-{}-{seed}", now.replace([':', 'Z'], "")))
-}
-
-/// What is printed at the end.
-pub fn told(options: &Options, outcome: &Outcome) -> String {
-    use std::fmt::Write as _;
-
-    let mut text = String::new();
-    let figures = &outcome.figures;
-    // Writing to a string can't fail.
-    let _ = writeln!(
-        text,
-        "seed {}: {:.0} s, {:.0} s of them with faults",
-        options.seed, outcome.took, outcome.faults_took
-    );
-    let done: Vec<String> = outcome.done.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    let _ = writeln!(text, "done: {}", done.join(", "));
-    let (open, kills) = outcome.left_open;
-    let _ = writeln!(text, "{open} of {kills} kills left a transaction open");
-    if !outcome.crashes.is_empty() {
-        let crashes = outcome.crashes.iter().map(|(point, count)| format!("{count} {point}"));
-        let _ = writeln!(text, "died at crash points: {}", crashes.collect::<Vec<_>>().join(", "));
-    }
-    let _ = writeln!(text, "instances that ended by themselves: {}", outcome.ended_alone);
-    let _ = writeln!(
-        text,
-        "{} inputs ({} canaries), {} outputs ({} more in aborted transactions), {} transactions by {} owners, {} abort markers, \
-         {} changes, {} keys, {} stores",
-        figures.inputs,
-        figures.canaries,
-        figures.outputs,
-        figures.aborted_outputs,
-        figures.transactions,
-        figures.owners,
-        figures.aborts,
-        figures.changes,
-        figures.keys,
-        figures.stores,
-    );
-    if !outcome.counts() {
-        let _ =
-            writeln!(text, "the run does not count: fewer than 30 % of the kills left a transaction open");
-    }
-    for violation in outcome.violations.iter().take(50) {
-        let _ = writeln!(text, "VIOLATED {violation}");
-    }
-    if outcome.violations.is_empty() {
-        let _ = writeln!(text, "every invariant held");
-    } else {
-        let _ = writeln!(
-            text,
-            "{} violations; play it again with SEED={}",
-            outcome.violations.len(),
-            options.seed
-        );
-    }
-    for one in &outcome.growth {
-        let _ = writeln!(
-            text,
-            "{} for {:.0} min: {} from {:.0} to {:.0}, {:+.1} an hour",
-            one.who, one.minutes, one.what, one.first, one.last, one.per_hour
-        );
-    }
-    let _ = writeln!(text, "report: {}", report_path(options).display());
-    text
 }

@@ -8,6 +8,9 @@ use serde::Serialize;
 use crate::fleet::Fleet;
 use crate::journal::{Entry, Journal};
 
+/// Instance, process and what is measured.
+type Series = (String, u64, &'static str);
+
 /// Of what lived shorter nothing is said.
 const LONG: f64 = 300.0;
 
@@ -45,7 +48,7 @@ pub struct Growth {
 
 /// Whether the numbers of processes that lived for long have grown, and what is on their disks.
 pub fn growth(entries: &[Entry]) -> Vec<Growth> {
-    let mut series: BTreeMap<(String, u64, &'static str), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut series = BTreeMap::<Series, Vec<(f64, f64)>>::new();
     for entry in entries {
         let at = entry.at.as_secs_f64();
         let mut add = |who: &str, pid: u64, what, value: &serde_json::Value| {

@@ -17,6 +17,9 @@ const COLOURS: [&str; 10] = [
     "#bab0ac",
 ];
 
+/// Time, lag, and number of transactions so far.
+pub type Point = (f64, Option<f64>, u64);
+
 /// What the picture is made of, read from a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
@@ -26,8 +29,8 @@ pub struct Timeline {
     pub faults: BTreeMap<&'static str, Vec<(f64, f64)>>,
     /// Since when which instance has a task, by stage and partition.
     pub owners: BTreeMap<(String, u64), Vec<(f64, u64)>>,
-    /// Times, lags, and numbers of transactions so far, by stage and partition.
-    pub positions: BTreeMap<(String, u64), Vec<(f64, Option<f64>, u64)>>,
+    /// How far the tasks were, by stage and partition.
+    pub positions: BTreeMap<(String, u64), Vec<Point>>,
 }
 
 impl Timeline {
@@ -111,13 +114,13 @@ impl Timeline {
             }
             picture.next(LANE);
         }
-        let commits = |points: &[(f64, Option<f64>, u64)]| -> Vec<(f64, f64)> {
+        let commits = |points: &[Point]| -> Vec<(f64, f64)> {
             let pairs = points.windows(2).filter(|pair| pair[1].0 > pair[0].0);
             pairs
                 .map(|pair| (pair[1].0, pair[1].2.saturating_sub(pair[0].2) as f64 / (pair[1].0 - pair[0].0)))
                 .collect()
         };
-        let lags = |points: &[(f64, Option<f64>, u64)]| -> Vec<(f64, f64)> {
+        let lags = |points: &[Point]| -> Vec<(f64, f64)> {
             points.iter().filter_map(|(at, lag, _)| Some((*at, (*lag)?))).collect()
         };
         picture.curves("commits a second", &self.positions, commits);
@@ -175,9 +178,9 @@ impl Picture {
         &mut self,
         head: &str,
         all: &BTreeMap<(String, u64), T>,
-        points: impl Fn(&[(f64, Option<f64>, u64)]) -> Vec<(f64, f64)>,
+        points: impl Fn(&[Point]) -> Vec<(f64, f64)>,
     ) where
-        T: AsRef<[(f64, Option<f64>, u64)]>,
+        T: AsRef<[Point]>,
     {
         const HEIGHT: f64 = 22.0;
         self.head(head);

@@ -2,7 +2,8 @@
 //! whichever broker the environment names, and every invariant checked.
 
 use flechtwerk_chaos::brokers::Script;
-use flechtwerk_chaos::run::{Options, new_folder, run, told};
+use flechtwerk_chaos::outcome::told;
+use flechtwerk_chaos::run::{Options, new_folder, run};
 use flechtwerk_chaos::tier::{Name, Overrides};
 
 #[test]

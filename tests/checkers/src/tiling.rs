@@ -67,7 +67,7 @@ pub fn transactions(records: &[OffsetRecord], number: i32) -> (Vec<Transaction>,
 /// Checks the chain of one task, in the order of commit. `start`: where each input begins.
 pub fn check(chain: &[Transaction], start: &BTreeMap<Partition, i64>) -> Vec<Violation> {
     let mut follower = Follower::new(start.clone());
-    chain.iter().flat_map(|one| follower.next(one)).collect()
+    chain.iter().flat_map(|one| follower.follow(one)).collect()
 }
 
 /// The same while the chain grows.
@@ -106,7 +106,7 @@ impl Follower {
     }
 
     /// The next transaction.
-    pub fn next(&mut self, one: &Transaction) -> Vec<Violation> {
+    pub fn follow(&mut self, one: &Transaction) -> Vec<Violation> {
         if self.sampled && self.last.as_ref() == Some(one) {
             return Vec::new();
         }
@@ -223,7 +223,7 @@ mod tests {
     fn of_a_chain_that_is_sampled_some_may_be_missed() {
         let follow = |chain: &[Transaction]| -> Vec<Violation> {
             let mut follower = Follower::sampled(start());
-            chain.iter().flat_map(|one| follower.next(one)).collect()
+            chain.iter().flat_map(|one| follower.follow(one)).collect()
         };
         let fine = [one("a", 1, 0, 0, 5), one("a", 4, 0, 5, 9), one("a", 4, 0, 5, 9), one("b", 9, 1, 9, 9)];
         assert_eq!(follow(&fine).iter().filter(|one| one.kind != "overlap").count(), 0);
