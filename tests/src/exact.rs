@@ -17,11 +17,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use serde::Serialize;
 
 use crate::case::transaction_sizes;
+use crate::consumer_offsets::{self, Commit};
 use crate::job::read_all;
 use crate::{Case, DEADLINE, Seen, Stamp, wait_for};
-
-/// Where a real cluster keeps what groups commit; the development broker has no such topic.
-const OFFSETS: &str = "__consumer_offsets";
 
 /// Looks at a stage from outside.
 pub struct Exact {
@@ -156,14 +154,14 @@ impl Exact {
         assert_none(&violations);
     }
 
-    /// I1, where the cluster lets it be seen: the stamps of all that was ever committed form one chain for each task.
+    /// I1, where the cluster lets it be seen (the development broker has no topic for it): the stamps of all that was ever committed form one chain for each task.
     #[track_caller]
     pub fn check_chain(&self, case: &Case) {
-        if case.kafka.partitions(OFFSETS) == 0 {
+        if case.kafka.partitions(consumer_offsets::TOPIC) == 0 {
             return;
         }
         let group = case.application_id();
-        let records: Vec<OffsetRecord> = read_all(&case.kafka, OFFSETS)
+        let records: Vec<OffsetRecord> = read_all(&case.kafka, consumer_offsets::TOPIC)
             .iter()
             .filter_map(|record| offset_record(record, &group))
             .collect();
@@ -250,59 +248,11 @@ fn stores(_: &[PathBuf], _: &str, _: i32, _: Option<&str>) -> Vec<Entries> {
     Vec::new()
 }
 
-/// Reads a record of Kafka's own topic of committed offsets; `None` for one of another group, and for those of other kinds.
+/// What a record says of this group.
 fn offset_record(record: &Seen, group: &str) -> Option<OffsetRecord> {
-    let (mut key, mut value) = (Fields(record.key.as_deref()?), Fields(record.value.as_deref()?));
-    // 2 and above: the group's members.
-    key.number::<2>().filter(|version| (0..2).contains(version))?;
-    key.text().filter(|name| name == group)?;
-    let partition = Partition::new(key.text()?, i32::try_from(key.number::<4>()?).ok()?);
-    let version = value.number::<2>()?;
-    let offset = value.number::<8>()?;
-    if version >= 3 {
-        // The leader's epoch.
-        value.number::<4>()?;
-    }
-    // From version 4 on texts are compact.
-    let metadata = if version >= 4 { value.compact_text()? } else { value.text()? };
+    let commit = consumer_offsets::commit(record.key.as_deref(), record.value.as_deref())?;
+    let Commit { partition, offset, metadata, .. } = Some(commit).filter(|commit| commit.group == group)?;
     Some(OffsetRecord { partition, offset, metadata, producer: None })
-}
-
-/// Kafka's encoding of fields, one after the other.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn number<const N: usize>(&mut self) -> Option<i64> {
-        let (bytes, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        let negative = bytes[0] & 0x80 != 0;
-        Some(bytes.iter().fold(if negative { -1 } else { 0 }, |sum, byte| sum << 8 | i64::from(*byte)))
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = usize::try_from(self.number::<2>()?).ok()?;
-        self.take(length)
-    }
-
-    fn compact_text(&mut self) -> Option<String> {
-        let (mut length, mut shift) = (0, 0);
-        loop {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            length |= usize::from(byte & 0x7f).checked_shl(shift)?;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                // One more than it is; zero is null.
-                return self.take(length.checked_sub(1)?);
-            }
-        }
-    }
-
-    fn take(&mut self, length: usize) -> Option<String> {
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
-    }
 }
 
 #[cfg(test)]
@@ -312,20 +262,6 @@ mod tests {
     fn seen(key: &[u8], value: &[u8]) -> Seen {
         let (key, value) = (Some(key.to_vec()), Some(value.to_vec()));
         Seen { partition: 0, offset: 0, timestamp: 0, key, value, headers: Vec::new() }
-    }
-
-    #[test]
-    fn committed_offsets_are_read_as_kafka_writes_them() {
-        let key = b"\0\x01\0\x01g\0\x05words\0\0\0\x03";
-        let value = b"\0\x03\0\0\0\0\0\0\x01\x02\xff\xff\xff\xff\0\x05x:7:-\0\0\0\0\0\0\0\0";
-        let read = offset_record(&seen(key, value), "g").expect("an offset");
-        assert_eq!((read.partition, read.offset), (Partition::new("words", 3), 258));
-        assert_eq!(read.metadata, "x:7:-");
-        let compact = b"\0\x04\0\0\0\0\0\0\x01\x02\xff\xff\xff\xff\x06x:7:-\0\0\0\0\0\0\0\0\0";
-        let read = offset_record(&seen(key, compact), "g").expect("an offset");
-        assert_eq!((read.offset, &*read.metadata), (258, "x:7:-"));
-        assert_eq!(offset_record(&seen(key, value), "other"), None);
-        assert_eq!(offset_record(&seen(b"\0\x02\0\x01g", value), "g"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod cluster;
+pub mod consumer_offsets;
 pub mod dev;
 pub mod exact;
 pub mod instance;
