@@ -39,6 +39,10 @@ simulate: ## Simulated clusters: SEEDS=100000 plays so many histories, SEED=.. o
 controls: ## Breaks each rule on purpose in the simulation, and shows which check notices and after how long
 	@scripts/simulate controls
 
+.PHONY: mutants
+mutants: ## Changes each operator and result of the task state machine, one at a time: do the tests notice? (needs cargo-mutants)
+	@scripts/mutants
+
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
 	@scripts/lint
@@ -48,10 +52,12 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing, a million simulated histories
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing the broker and ten the library, the adapters under AddressSanitizer, a million simulated histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
 	@scripts/dev-broker-fuzz 600
+	@scripts/fuzz 600
+	@scripts/sanitize
 	@scripts/simulate run --seeds 1000000
 	@scripts/simulate controls
 	@scripts/simulate small
