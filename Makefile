@@ -52,12 +52,11 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing the broker and ten the library, the adapters under AddressSanitizer, a million simulated histories
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing the broker and ten the library, a million simulated histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
 	@scripts/dev-broker-fuzz 600
 	@scripts/fuzz 600
-	@scripts/sanitize
 	@scripts/simulate run --seeds 1000000
 	@scripts/simulate controls
 	@scripts/simulate small
