@@ -47,6 +47,10 @@ chaos: ## Three real brokers, and faults of every kind by a schedule (an hour an
 chaos-release: ## The same before a release: ten times the kills and records (takes a day)
 	@scripts/chaos --tier release $(ARGS)
 
+.PHONY: mutants
+mutants: ## Changes each operator and result of the task state machine, one at a time: do the tests notice? (needs cargo-mutants)
+	@scripts/mutants
+
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
 	@scripts/lint
@@ -56,10 +60,11 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing, a million simulated histories
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing the broker and ten the library, a million simulated histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
 	@scripts/dev-broker-fuzz 600
+	@scripts/fuzz 600
 	@scripts/simulate run --seeds 1000000
 	@scripts/simulate controls
 	@scripts/simulate small

@@ -64,6 +64,9 @@ mod duration;
 mod error;
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "only a changelog has keys"))]
 mod format;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod input;
 pub mod invalid;
 mod next;

@@ -54,7 +54,7 @@ impl<'a> Entropy<'a> {
     }
 
     /// A number below `bound`, which is not 0.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         let drawn = match bound {
             0..=256 => usize::from(self.byte()),
             _ => (self.next() >> 16) as usize,
@@ -62,20 +62,23 @@ impl<'a> Entropy<'a> {
         drawn % bound
     }
 
-    pub(super) fn percent(&mut self, chance: usize) -> bool {
+    /// True in so many of a hundred cases.
+    pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    pub(super) fn pick<'b, T>(&mut self, of: &'b [T]) -> &'b T {
+    /// One of them; there is at least one.
+    pub fn pick<'b, T>(&mut self, of: &'b [T]) -> &'b T {
         &of[self.below(of.len())]
     }
 
-    pub(super) fn some_bytes(&mut self, most: usize) -> Vec<u8> {
+    /// Any bytes, at most so many.
+    pub fn some_bytes(&mut self, most: usize) -> Vec<u8> {
         (0..self.below(most + 1)).map(|_| self.byte()).collect()
     }
 
-    /// Changes a few bytes, or the length.
-    pub(super) fn damage(&mut self, bytes: &mut Vec<u8>, from: usize) {
+    /// Changes a few bytes from `from` on, or the length.
+    pub fn damage(&mut self, bytes: &mut Vec<u8>, from: usize) {
         for _ in 0..=self.below(4) {
             if bytes.len() <= from {
                 return;

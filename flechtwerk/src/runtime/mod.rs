@@ -43,6 +43,8 @@ pub(crate) use error::RunError;
 pub(crate) use error::chain;
 #[cfg(feature = "simulation")]
 pub use host::{Host, install};
+#[cfg(feature = "fuzzing")]
+pub(crate) use restore::change as changelog_change;
 #[cfg(feature = "kafka")]
 pub(crate) use supervisor::Stopper;
 #[cfg(feature = "kafka")]

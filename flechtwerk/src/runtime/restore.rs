@@ -7,7 +7,7 @@ use super::context::{Cancel, StageContext};
 use super::error::Failure;
 use super::host;
 use crate::format::{self, ChangelogRecord};
-use crate::glue::RawRecord;
+use crate::glue::{RawRecord, StageInfo};
 use crate::port::{Store, StoreError, TopicPartition};
 use crate::state::known_versions;
 use crate::timers::{self, ListError};
@@ -74,7 +74,7 @@ pub(super) fn restore(
             changes.clear();
             for record in records.drain(..).filter(|record| record.offset < end) {
                 position = position.max(record.offset + 1);
-                changes.push(change(context, at, record).map_err(Unrestored::Failed)?);
+                changes.push(change(context.info, at, record).map_err(Unrestored::Failed)?);
             }
             // The end-of-partition event covers trailing markers and aborted records; one below the end finishes
             // nothing.
@@ -103,12 +103,12 @@ pub(super) fn restore(
 }
 
 /// A changelog record as a change of the store, its format checked while its place is known.
-fn change(
-    context: &StageContext,
+pub(crate) fn change(
+    info: &StageInfo,
     at: &TopicPartition,
     record: RawRecord,
 ) -> Result<ChangelogRecord, Failure> {
-    let place = || format!("stage {}: the changelog at {at} offset {}", context.info.name, record.offset);
+    let place = || format!("stage {}: the changelog at {at} offset {}", info.name, record.offset);
     let key = record.key.clone().ok_or_else(|| {
         Failure::new(format!("{} has a record without a key, which Flechtwerk never writes", place()))
     })?;
@@ -131,7 +131,7 @@ fn change(
         }
         _ => {}
     }
-    if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, context.info.state()) {
+    if let (format::Kind::State, Some(value), Some(state)) = (kind, &record.value, info.state()) {
         let (version, _) = format::take_version(value)
             .map_err(|error| Failure::new(format!("{} can't be read: {error}", place())))?;
         if !(state.oldest..=state.version).contains(&version) {

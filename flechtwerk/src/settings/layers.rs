@@ -70,6 +70,9 @@ impl fmt::Display for Source {
     }
 }
 
+/// Reads the settings file.
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
+
 /// One place's settings.
 pub(super) struct Layer {
     pub(super) source: Source,
@@ -96,7 +99,12 @@ pub(super) struct Layers {
 }
 
 /// Reads all layers. Variables `FLECHTWERK_TEST_..` belong to test runs and are none of ours.
-pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Layers {
+pub(super) fn layers(
+    given: &Given,
+    read_file: ReadFile<'_>,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> Layers {
     let (mut resources, mut doubts) = (Resources::new(&given.resources), Doubts::default());
     let mut environment = environment(&given.environment, &mut resources, problems, warnings, &mut doubts);
     let config = match environment.remove("config") {
@@ -105,7 +113,7 @@ pub(super) fn layers(given: &Given, problems: &mut Vec<Problem>, warnings: &mut 
     };
     let mut layers = Vec::new();
     if let Some(path) = config
-        && let Some(dict) = file(&path, &mut resources, problems, &mut doubts)
+        && let Some(dict) = file(&path, read_file, &mut resources, problems, &mut doubts)
     {
         layers.push(Layer { source: Source::File(path), dict });
     }
@@ -196,6 +204,7 @@ fn environment(
 
 fn file(
     path: &Path,
+    read_file: ReadFile<'_>,
     resources: &mut Resources,
     problems: &mut Vec<Problem>,
     doubts: &mut Doubts,
@@ -209,7 +218,7 @@ fn file(
             mend: mend.into(),
         });
     };
-    let content = match std::fs::read_to_string(path) {
+    let content = match read_file(path) {
         Ok(content) => content,
         Err(error) => {
             trouble(format!("the settings file can't be read: {error}"), "name a readable TOML file");

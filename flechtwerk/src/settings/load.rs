@@ -8,7 +8,7 @@ use figment::Figment;
 use figment::value::Value;
 
 use super::doubts::Doubts;
-use super::layers::{Layer, Layers, layers};
+use super::layers::{Layer, Layers, ReadFile, layers};
 use super::values::{Address, Bytes, LogFilter, Namespace, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
@@ -30,8 +30,13 @@ pub(crate) struct Loaded {
 
 /// Reads, checks and completes the settings; with everything that is wrong with them.
 pub(crate) fn read(given: &Given) -> (Loaded, Vec<Problem>) {
+    read_with(given, &|path| std::fs::read_to_string(path))
+}
+
+/// The same with a settings file from anywhere.
+pub(super) fn read_with(given: &Given, read_file: ReadFile<'_>) -> (Loaded, Vec<Problem>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let Layers { layers, resources, doubts } = layers(given, &mut problems, &mut warnings);
+    let Layers { layers, resources, doubts } = layers(given, read_file, &mut problems, &mut warnings);
     let figment = layers.iter().fold(Figment::new(), Figment::merge);
     let mut reader = Reader { figment, layers, problems, doubts };
     let settings = Settings { resources, ..reader.settings() };

@@ -6,6 +6,8 @@
 //! them in.
 
 mod doubts;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod keys;
 mod layers;
 mod librdkafka;
