@@ -222,13 +222,13 @@ fn restored(bytes: &[u8]) -> bool {
     let store = MemoryStores::default().open(&id, false).expect("memory opens");
     let mut before = change.clone();
     before.value = before.is_of(Kind::Timer).then(|| written_timers(&[earliest()]).into());
-    for changes in [&[before], &[change.clone()], &[change.clone()]] {
-        store.restore(changes).expect("memory takes all");
+    for one in [&before, &change, &change] {
+        store.restore(std::slice::from_ref(one)).expect("memory takes all");
     }
     store.restored(Some("a:1:-")).expect("memory takes all");
     let mut found = Vec::new();
     store.get_many(&[&change.key], &mut found).expect("memory can be read");
-    assert_eq!(found, [change.value.clone()]);
+    assert_eq!(found.as_slice(), std::slice::from_ref(&change.value));
     let is_timer = change.is_of(Kind::Timer) && change.value.is_some();
     let mut due = 0;
     for clock in Clock::ALL {
