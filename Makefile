@@ -43,6 +43,14 @@ controls: ## Breaks each rule on purpose in the simulation, and shows which chec
 mutants: ## Changes each operator and result of the task state machine, one at a time: do the tests notice? (needs cargo-mutants)
 	@scripts/mutants
 
+.PHONY: chaos
+chaos: ## Three real brokers, and faults of every kind by a schedule (an hour and more); ARGS='--kills 50 --minutes 5', SEED=.. plays one again
+	@scripts/chaos $(ARGS)
+
+.PHONY: chaos-release
+chaos-release: ## The same before a release: ten times the kills and records (takes a day)
+	@scripts/chaos --tier release $(ARGS)
+
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist
 	@scripts/lint

@@ -134,11 +134,12 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         let all = broker.bootstrap();
         println!("ready {}", all.split(',').next().unwrap_or_default());
         std::io::stdout().flush()?;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
+        let ended = tokio::select! {
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+            why = broker.failed() => Err(why.into()),
+        };
         broker.stop();
-        Ok(())
+        ended
     })
 }

@@ -1,17 +1,17 @@
 //! What can be broken on purpose, to see whether the checks notice: each flaw is a rule of the semantics that is not kept.
 //!
-//! They are compiled in only under the feature `simulation`; without it every `flawed!(..)` is `false`. A flaw is consulted
-//! at the place that keeps the rule. Some rules are kept twice: a flaw whose rule another defence would keep as well
+//! They are compiled in only under the feature `flaws`; without it every `flawed!(..)` is `false`. A simulation switches them on for its
+//! thread, the chaos rig for a whole process, by [`VARIABLE`]. A flaw is consulted at the place that keeps the rule. Some rules are kept twice: a flaw whose rule another defence would keep as well
 //! also switches that one off ([`Flaw::defences`]), and the defences alone can be switched off too, to see what they are worth.
 
-/// True if this flaw is switched on, on this thread.
+/// True if this flaw is switched on, on this thread or for the process.
 macro_rules! flawed {
     ($flaw:ident) => {{
-        #[cfg(feature = "simulation")]
+        #[cfg(feature = "flaws")]
         {
             $crate::flaws::is_on($crate::flaws::Flaw::$flaw)
         }
-        #[cfg(not(feature = "simulation"))]
+        #[cfg(not(feature = "flaws"))]
         {
             false
         }
@@ -19,11 +19,15 @@ macro_rules! flawed {
 }
 
 #[cfg(feature = "simulation")]
-pub use switched::{Flaw, is_on, switch_on};
+pub use switched::switch_on;
+#[cfg(feature = "flaws")]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
+pub use switched::{Flaw, is_on};
 
-#[cfg(feature = "simulation")]
+#[cfg(feature = "flaws")]
 mod switched {
     use std::cell::Cell;
+    use std::sync::LazyLock;
 
     macro_rules! flaws {
         ($($(#[doc = $doc:literal])+ $flaw:ident $(masked by $($defence:ident),+)?;)*) => {
@@ -53,7 +57,7 @@ mod switched {
 
                 /// True if it is a defence, which others switch off.
                 pub fn is_defence(self) -> bool {
-                    matches!(self, Flaw::UnstablePositions | Flaw::NoGeneration | Flaw::NoWaitForStable)
+                    matches!(self, Flaw::UnstablePositions | Flaw::EndsIgnored | Flaw::NoGeneration | Flaw::NoWaitForStable)
                 }
 
                 /// Defences that would keep the rule as well, and are switched off with it.
@@ -81,6 +85,8 @@ mod switched {
         RestoreUncommitted masked by NoWaitForStable;
         /// A restore ends at the first end-of-partition event, wherever that is.
         RestoreStopsEarly;
+        /// A change goes to the changelog partition that its key hashes to, not to that of its task.
+        ChangelogByKey;
         /// A producer goes on though a request of its transaction was never answered.
         SuspectGoesOn;
         /// The group's metadata in a transaction is that of the task's start.
@@ -95,6 +101,10 @@ mod switched {
         PositionTooFar;
         /// The committed position is one too short.
         PositionTooShort;
+        /// The position stays where it was at a record that was skipped.
+        SkippedNotCommitted masked by EndsIgnored;
+        /// Within a bucket the records of a round come as they like, whatever the order of `inputs`.
+        InputsOrderIgnored;
         /// A task goes on though its session is lost and its partition is another's.
         TaskKeptWhenLost masked by NoFence, NoGeneration;
         /// A store is used as it is, whatever its stamp says.
@@ -108,23 +118,53 @@ mod switched {
 
         /// No defence: positions are read though an open transaction is about to replace them.
         UnstablePositions;
+        /// No defence: positions do not move to the ends of partitions that were seen.
+        EndsIgnored;
         /// No defence: transactions carry no generation of the group.
         NoGeneration;
         /// No defence: nobody waits until an open transaction of another producer has left the changelog's end.
         NoWaitForStable;
     }
 
+    /// Names flaws of the process, comma separated, with their defences.
+    const VARIABLE: &str = "FLECHTWERK_FLAWS";
+
     thread_local! {
         static ON: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// True if it is switched on, on this thread.
+    /// Those of the process.
+    static ALL_OVER: LazyLock<u64> = LazyLock::new(|| bits(&std::env::var(VARIABLE).unwrap_or_default()));
+
+    fn bits(names: &str) -> u64 {
+        let named =
+            names.split(',').filter_map(|name| Flaw::ALL.iter().find(|flaw| flaw.name() == name.trim()));
+        named.fold(0, |on, flaw| on | (1 << *flaw as u64))
+    }
+
+    /// True if it is switched on, on this thread or for the process.
+    #[allow(unreachable_pub, reason = "a simulation reaches it")]
     pub fn is_on(flaw: Flaw) -> bool {
-        ON.get() & (1 << flaw as u64) != 0
+        (ON.get() | *ALL_OVER) & (1 << flaw as u64) != 0
     }
 
     /// These are on from now on, on this thread, and no others.
+    #[cfg(feature = "simulation")]
     pub fn switch_on(flaws: &[Flaw]) {
         ON.set(flaws.iter().fold(0, |on, flaw| on | (1 << *flaw as u64)));
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn flaws_of_a_process_are_named() {
+            assert_eq!(
+                bits("OffsetsOutside, NoFence"),
+                1 << Flaw::OffsetsOutside as u64 | 1 << Flaw::NoFence as u64
+            );
+            assert_eq!(bits(""), 0);
+        }
     }
 }

@@ -135,6 +135,9 @@ pub use codec::Codec;
 #[doc(hidden)]
 pub use crash::CrashPoint;
 pub use error::{BoxError, CodecError, Result};
+#[cfg(feature = "flaws")]
+#[doc(hidden)]
+pub use flaws::Flaw;
 pub use input::Input;
 pub use next::Next;
 pub use out::{Out, OutRecord};

@@ -20,6 +20,10 @@ pub(crate) struct Buffer {
     header_bytes: usize,
 }
 
+/// Buffers that wait to be used again.
+#[allow(clippy::vec_box, reason = "they go in and out of parameters, in their boxes")]
+pub(crate) type Pool = Vec<Box<Buffer>>;
+
 /// An output topic, as a parameter of a stage: `&mut Out<Counts>`.
 ///
 /// What is sent leaves together with the record's state and offset, or not at all. Keyed records go to the partition
@@ -28,7 +32,8 @@ pub(crate) struct Buffer {
 ///
 /// In a test, `Out::default()` collects what is sent and [`sent`](Out::sent) returns it.
 pub struct Out<T> {
-    buffer: Buffer,
+    /// Made when it is needed. In a box, since the parameters of a bucket are moved from place to place.
+    buffer: Option<Box<Buffer>>,
     output: u16,
     timestamp: i64,
     cause: Cause,
@@ -39,13 +44,13 @@ pub struct Out<T> {
 
 impl<T> Default for Out<T> {
     fn default() -> Self {
-        Out::new(0, Buffer::default())
+        Out::new(0, None)
     }
 }
 
 impl<T> fmt::Debug for Out<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Out({} records)", self.buffer.encoded.records.len())
+        write!(f, "Out({} records)", self.encoded().map_or(0, |encoded| encoded.records.len()))
     }
 }
 
@@ -114,22 +119,26 @@ impl<T> Out<T> {
         if let Some(error) = &self.failure {
             panic!("a record for topic \"{}\" could not be encoded: {error}", T::NAME);
         }
-        let Outputs { records, .. } = &self.buffer.encoded;
-        records.iter().map(|record| self.decode(record)).collect()
+        let Some(encoded) = self.encoded() else { return Vec::new() };
+        encoded.records.iter().map(|record| self.decode(encoded, record)).collect()
+    }
+
+    fn encoded(&self) -> Option<&Outputs> {
+        self.buffer.as_ref().map(|buffer| &buffer.encoded)
     }
 
     #[track_caller]
-    fn decode(&self, record: &OutputRecord) -> OutRecord<T>
+    fn decode(&self, encoded: &Outputs, record: &OutputRecord) -> OutRecord<T>
     where
         T: Topic,
     {
-        match decode_output(&self.buffer.encoded, record) {
+        match decode_output(encoded, record) {
             Ok(decoded) => decoded,
             Err(error) => panic!("a record sent to topic \"{}\" can't be decoded again: {error}", T::NAME),
         }
     }
 
-    pub(crate) fn new(output: u16, buffer: Buffer) -> Self {
+    pub(crate) fn new(output: u16, buffer: Option<Box<Buffer>>) -> Self {
         let cause = Cause { input: 0, partition: 0, offset: 0 };
         Out { buffer, output, timestamp: -1, cause, failure: None, topic: PhantomData }
     }
@@ -143,13 +152,15 @@ impl<T> Out<T> {
     pub(crate) fn check(&mut self) -> Result<usize, Trouble> {
         match self.failure.take() {
             Some(error) => Err((FailureKind::Encode { output: self.output }, error)),
-            None => Ok(self.buffer.encoded.bytes.len() + self.buffer.header_bytes),
+            None => {
+                Ok(self.buffer.as_ref().map_or(0, |buffer| buffer.encoded.bytes.len() + buffer.header_bytes))
+            }
         }
     }
 
     /// Moves what waits here to the end of `outputs`, and gives the empty buffer back.
-    pub(crate) fn drain(&mut self, outputs: &mut Outputs) -> Buffer {
-        let mut buffer = std::mem::take(&mut self.buffer);
+    pub(crate) fn drain(&mut self, outputs: &mut Outputs) -> Option<Box<Buffer>> {
+        let mut buffer = self.buffer.take()?;
         let start = outputs.bytes.len();
         outputs.bytes.append(&mut buffer.encoded.bytes);
         outputs.records.extend(buffer.encoded.records.drain(..).map(|mut record| {
@@ -159,7 +170,7 @@ impl<T> Out<T> {
             record
         }));
         buffer.header_bytes = 0;
-        buffer
+        Some(buffer)
     }
 
     fn push(
@@ -175,7 +186,8 @@ impl<T> Out<T> {
         if self.failure.is_some() {
             return;
         }
-        let bytes = &mut self.buffer.encoded.bytes;
+        let buffer = self.buffer.get_or_insert_default();
+        let bytes = &mut buffer.encoded.bytes;
         let start = bytes.len();
         let encoded = (|| -> Result<_, BoxError> {
             if timestamp.is_some_and(|timestamp| timestamp < 0) {
@@ -191,8 +203,8 @@ impl<T> Out<T> {
         })();
         match encoded {
             Ok((key, value)) => {
-                self.buffer.header_bytes += headers.size();
-                self.buffer.encoded.records.push(OutputRecord {
+                buffer.header_bytes += headers.size();
+                buffer.encoded.records.push(OutputRecord {
                     topic: self.output,
                     key,
                     value,

@@ -139,7 +139,7 @@ impl<T: Topic> SlotPart for Out<T> {
     fn open(opening: &mut Opening<'_>) -> Result<Self, Trouble> {
         let output = opening.outputs;
         opening.outputs += 1;
-        Ok(Out::new(output, opening.pool.pop().unwrap_or_default()))
+        Ok(Out::new(output, opening.pool.pop()))
     }
 
     fn begin(&mut self, record: &RawRecord) {
@@ -151,8 +151,7 @@ impl<T: Topic> SlotPart for Out<T> {
     }
 
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        let buffer = self.drain(closing.outputs);
-        closing.pool.push(buffer);
+        closing.pool.extend(self.drain(closing.outputs));
         Ok(())
     }
 }

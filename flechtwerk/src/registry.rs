@@ -271,7 +271,14 @@ impl Registry {
                 asked.send(body.to_string())
             }
         };
-        let silent = |error: ureq::Error| Fault::Silent { url: url.to_owned(), why: error.to_string() };
+        let silent = |error| match error {
+            // It will be as long another time.
+            ureq::Error::BodyExceedsLimit(_) => Fault::Stranger {
+                url: url.to_owned(),
+                why: format!("its answer is longer than {LONGEST} bytes"),
+            },
+            error => Fault::Silent { url: url.to_owned(), why: error.to_string() },
+        };
         let mut answer = sent.map_err(silent)?;
         let status = answer.status().as_u16();
         let bytes = answer.body_mut().with_config().limit(LONGEST).read_to_vec().map_err(silent)?;

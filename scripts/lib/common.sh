@@ -14,7 +14,7 @@
   # Simulated clusters: no C either, but the library with a feature that the others are to be checked without.
   SIMULATION=(--no-default-features --package flechtwerk-simulation)
   # The library and its behaviour, with Kafka's client and no more: what the demo is compiled from as well.
-  QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests
+  QUICK=(--no-default-features --package flechtwerk --package flechtwerk-tests --package flechtwerk-chaos
     --features "flechtwerk/kafka flechtwerk/broker-tests")
   # All else, with all that the library has.
   FULL=(--workspace --exclude flechtwerk-macros --exclude flechtwerk-ui-tests --exclude xtask
@@ -22,7 +22,7 @@
     --exclude flechtwerk-simulation --exclude flechtwerk-proxy
     --features "flechtwerk/kafka flechtwerk/rocksdb flechtwerk/tls flechtwerk/sasl flechtwerk/zstd flechtwerk/broker-tests
       flechtwerk/cbor flechtwerk/avro flechtwerk/protobuf flechtwerk/schema-registry flechtwerk-tests/codecs
-      flechtwerk-tests/crash-points")
+      flechtwerk-tests/crash-points flechtwerk-chaos/crash-points")
 }
 
 # The folder that survives checkouts: Kafka's jars, the prebuilt RocksDB, compiled dependencies.

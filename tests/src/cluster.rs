@@ -1,6 +1,7 @@
 //! Clusters that a test has for itself, because it stops and kills their nodes.
 
-use std::process::Command;
+use std::io::{Seek, Write};
+use std::process::{Command, Stdio};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -40,8 +41,7 @@ impl Cluster {
             result.unwrap_or_else(|(name, error)| panic!("create topic {name}: {error}"));
         }
         for node in self.kafka.brokers.split(',') {
-            let node = Kafka { brokers: node.to_owned() };
-            wait_for("every node knows the new topic", || node.partitions(name) == partitions);
+            wait_for("every node knows the new topic", || knows(node, name, partitions));
         }
     }
 
@@ -53,17 +53,39 @@ impl Cluster {
         topic.partitions().iter().find(|one| one.id() == partition).map_or(-1, |one| one.leader())
     }
 
+    /// Runs one of Kafka's own tools, with this on its standard input; gives what it prints.
+    pub fn tool(&self, arguments: &[&str], input: &str) -> String {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(input.as_bytes()).and_then(|()| file.rewind()).expect("the input");
+        self.script_with(&[&["tool"], arguments].concat(), file.into())
+    }
+
     fn script(&self, arguments: &[&str]) -> String {
+        self.script_with(arguments, Stdio::null())
+    }
+
+    fn script_with(&self, arguments: &[&str], input: Stdio) -> String {
         let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/kafka"))
             .args(arguments)
             .arg("--dir")
             .arg(self.dir.path())
+            .stdin(input)
             .output()
             .expect("run scripts/kafka");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "scripts/kafka {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
+}
+
+/// Whether the node with this address knows the topic. Another one may have answered: then that is not known yet.
+fn knows(node: &str, topic: &str, partitions: i32) -> bool {
+    let kafka = Kafka { brokers: node.to_owned() };
+    let client: BaseConsumer = kafka.config().create().expect("a client");
+    let Ok(metadata) = client.fetch_metadata(None, DEADLINE) else { return false };
+    let found = metadata.topics().iter().find(|one| one.name() == topic);
+    let found = found.map_or(0, |one| one.partitions().len() as i32);
+    metadata.orig_broker_name().starts_with(&format!("{node}/")) && found == partitions
 }
 
 impl Drop for Cluster {

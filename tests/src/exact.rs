@@ -18,13 +18,10 @@ use serde::Serialize;
 
 use crate::case::transaction_sizes;
 use crate::job::read_all;
-use crate::{Case, DEADLINE, Seen, Stamp, wait_for, wait_within};
+use crate::{Case, DEADLINE, Seen, Stamp, wait_for};
 
 /// Where a real cluster keeps what groups commit; the development broker has no such topic.
 const OFFSETS: &str = "__consumer_offsets";
-
-/// What is committed is to be seen after this: well before a transaction that nobody ends would time out.
-const SETTLED: Duration = Duration::from_secs(8);
 
 /// Looks at a stage from outside.
 pub struct Exact {
@@ -91,23 +88,24 @@ impl Exact {
         });
     }
 
-    /// Waits until all topics of the case are stable up to their ends, and all outputs are there.
+    /// Waits until all topics of the case are stable up to their ends, and all outputs are there. Transactions that nobody ends
+    /// must have more time than [`DEADLINE`], or this waits for their end.
     #[track_caller]
     pub fn wait_settled(&self, case: &Case) {
         let joined = case.topic("joined");
         let expected = model(&read_all(&case.kafka, case.topic("words")), joined).outputs.len();
-        wait_within(SETTLED, &format!("{expected} outputs, and no open transaction"), || {
+        wait_for(&format!("{expected} outputs, and no open transaction"), || {
             let End { stable, high } = self.end(&[joined, &case.changelog()]);
             stable == high && read_all(&case.kafka, joined).len() == expected
         });
     }
 
-    /// All checks, once the instances have stopped cleanly. `state_dirs`: those of the instances that keep state on disk.
+    /// All checks, once the instances have stopped cleanly; transactions that nobody ends as above. `state_dirs`: those of the instances that keep state on disk.
     #[track_caller]
     pub fn check(&self, case: &Case, state_dirs: &[PathBuf]) {
         let topics = [case.topic("words"), case.topic("joined"), &case.changelog()];
         // The last markers may come a moment after the answer that the transaction is committed.
-        wait_within(SETTLED, "no open transaction", || {
+        wait_for("no open transaction", || {
             let End { stable, high } = self.end(&topics);
             stable == high
         });

@@ -1,8 +1,9 @@
 //! Pipelines as child processes, and what is done to them.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -17,6 +18,7 @@ pub struct Rig {
     args: Vec<String>,
     env: Vec<(String, String)>,
     dir: std::sync::Arc<tempfile::TempDir>,
+    logs: Option<PathBuf>,
     /// Keeps the groups, ids and changelogs of tests apart.
     pub namespace: String,
 }
@@ -31,6 +33,7 @@ impl Rig {
             args: Vec::new(),
             env: Vec::new(),
             dir,
+            logs: None,
             namespace: namespace.clone(),
         };
         rig.arg("--bootstrap-servers", &kafka.brokers)
@@ -81,8 +84,14 @@ impl Rig {
         self
     }
 
+    /// Keeps the instances' logs: `PATH-1.log` and so on.
+    pub fn keep_logs(mut self, path: PathBuf) -> Rig {
+        self.logs = Some(path);
+        self
+    }
+
     /// A folder for state and logs, removed with the last clone of the rig.
-    pub fn dir(&self) -> &std::path::Path {
+    pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
@@ -115,7 +124,13 @@ impl Rig {
 
     /// Starts an instance.
     pub fn start(&self) -> Instance {
-        let path = self.dir().join(format!("log-{:08x}", rand::random::<u32>()));
+        static STARTS: AtomicU32 = AtomicU32::new(1);
+        let path = match &self.logs {
+            None => self.dir().join(format!("log-{:08x}", rand::random::<u32>())),
+            Some(path) => {
+                PathBuf::from(format!("{}-{}.log", path.display(), STARTS.fetch_add(1, Ordering::SeqCst)))
+            }
+        };
         let log = File::create(&path).expect("a log file");
         let child = self
             .command(&["run"])
@@ -191,6 +206,11 @@ impl Instance {
     pub fn log(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The file with it.
+    pub fn log_path(&self) -> &Path {
+        &self.log
     }
 
     /// Waits until its log contains `text`.

@@ -80,9 +80,14 @@ impl Kafka {
         self.config().create().expect("an admin client")
     }
 
-    /// Creates a topic and waits until it is there.
+    /// Creates a topic with one replica and waits until it is there.
     pub fn create_topic(&self, name: &str, partitions: i32, config: &[(&str, &str)]) {
-        let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+        self.create_replicated(name, partitions, 1, config);
+    }
+
+    /// The same with a number of replicas.
+    pub fn create_replicated(&self, name: &str, partitions: i32, replicas: i32, config: &[(&str, &str)]) {
+        let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(replicas));
         for (key, value) in config {
             topic = topic.set(key, value);
         }

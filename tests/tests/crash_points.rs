@@ -127,7 +127,9 @@ impl Trial {
     fn new(kept: Kept, partitions: i32) -> Trial {
         let case = Case::new(RIG, "tally", partitions, &["words", "joined"])
             .arg("--session-timeout", "3s")
-            .arg("--heartbeat-interval", "300ms");
+            .arg("--heartbeat-interval", "300ms")
+            // No transaction ends by itself while it is looked at.
+            .arg("--transaction-timeout", "5m");
         let exact = Exact::new(&case, partitions);
         Trial { case, kept, exact, round: 0 }
     }
@@ -154,7 +156,7 @@ impl Trial {
 
     /// Writes a round of words: sums that grow, and one that comes and goes.
     fn write(&mut self) {
-        let gone = if self.round % 2 == 0 { "x" } else { "delete" };
+        let gone = if self.round.is_multiple_of(2) { "x" } else { "delete" };
         self.round += 1;
         let words = [("a", "x"), ("b", "x"), ("gone", gone), ("a", "x"), ("c", "x")];
         self.case.kafka.write(self.case.topic("words"), words.map(|(key, value)| Write::new(key, value)));
@@ -293,11 +295,11 @@ fn revoking(kept: Kept) {
 
 macro_rules! with_both_stores {
     ($($name:ident)*) => {
-        mod in_memory {
+        mod crash_in_memory {
             $(#[test] fn $name() { super::$name(super::Kept::Memory); })*
         }
 
-        mod on_disk {
+        mod crash_on_disk {
             $(#[test] fn $name() { super::$name(super::Kept::Disk); })*
         }
     };

@@ -1,6 +1,7 @@
 //! `run --dev`: a first run that needs nothing but the program (S11.1).
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use flechtwerk_tests::kafka::Write;
@@ -18,23 +19,43 @@ impl Drop for Program {
     }
 }
 
-#[test]
-fn a_development_broker_runs_inside_the_process_with_all_topics() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let log = dir.path().join("log");
+/// Runs a stage; gives the process and where its log is.
+fn run(binary: &str, stage: &str, dir: &Path) -> (Program, PathBuf) {
+    let log = dir.join("log");
     let file = File::create(&log).expect("a log file");
-    let child = Command::new(env!("CARGO_BIN_EXE_rig"))
-        .args(["run", "--dev", "--dev-partitions", "2", "--stage", "count"])
+    let child = Command::new(binary)
+        .args(["run", "--dev", "--dev-partitions", "2", "--stage", stage])
         .env_clear()
         // Where the pipeline runs at other times (S11.1j).
         .env("FLECHTWERK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-        .current_dir(dir.path())
+        .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(file.try_clone().expect("a log file"))
         .stderr(file)
         .spawn()
-        .expect("start the rig");
-    let mut program = Program(child);
+        .expect("start the program");
+    (Program(child), log)
+}
+
+/// Tables that no stage writes, and configs: they are to be there, and compacted.
+#[test]
+fn what_is_read_whole_is_made_as_well() {
+    for (binary, stage) in [(env!("CARGO_BIN_EXE_shared"), "measure"), (env!("CARGO_BIN_EXE_rig"), "fetch")] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (mut program, log) = run(binary, stage, dir.path());
+        let said = || std::fs::read_to_string(&log).expect("the log");
+        let runs = || said().matches(" is running").count() == 2;
+        wait_for("all tasks run, or the end", || {
+            runs() || program.0.try_wait().expect("its state").is_some()
+        });
+        assert!(runs() && !said().contains("cleanup.policy"), "{}", said());
+    }
+}
+
+#[test]
+fn a_development_broker_runs_inside_the_process_with_all_topics() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mut program, log) = run(env!("CARGO_BIN_EXE_rig"), "count", dir.path());
     let said = || std::fs::read_to_string(&log).expect("the log");
     wait_for("all tasks run", || said().matches("task is running").count() == 2);
 

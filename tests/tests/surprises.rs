@@ -1,4 +1,4 @@
-//! What nobody does on purpose: a changelog made anew behind the back of a running instance.
+//! What nobody does on purpose: topics that are deleted, or made anew, behind the back of a running instance.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use flechtwerk_tests::kafka::Write;
 use flechtwerk_tests::{Case, STOP, Seen, wait_for};
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
+const SHARED: &str = env!("CARGO_BIN_EXE_shared");
 
 /// A changelog that is deleted and made anew while instances run is empty: a task that moves must not restore from it
 /// as if nothing were missing (S7.3).
@@ -55,5 +56,66 @@ fn deleted_topics_stop_the_process_naming_them() {
         let log = instance.log();
         let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
         assert!(error.contains(&topic) && error.contains("somebody has deleted it"), "{which}: {log}");
+    }
+}
+
+/// A stage with a topic that is read whole; the topic's name in the code.
+fn whole_topics() -> [(Case, &'static str); 2] {
+    let table = Case::new(SHARED, "look_up", 1, &["words", "joined", "items"]);
+    let configs = Case::new(RIG, "fetch", 1, &["feeds", "items"]);
+    [(table, "items"), (configs, "feeds")]
+}
+
+/// The process would go on at its position in the old one, and what lies before it in the new one would be lost (S3.3h).
+#[test]
+fn an_input_that_is_made_anew_meanwhile_stops_the_process() {
+    let case = Case::new(RIG, "tally", 1, &["words", "joined"]);
+    let joined = case.observe("joined");
+    let mut instance = case.start();
+    case.write("words", &[("a", "x"); 5]);
+    joined.wait(5);
+    case.kafka.delete_topic(case.topic("words"));
+    case.kafka.create_topic(case.topic("words"), 1, &[]);
+    case.write("words", &[("a", "x"); 20]);
+    assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{}", instance.log());
+    let log = instance.log();
+    let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(error.contains(case.topic("words")) && error.contains("made anew"), "{log}");
+    assert!(error.contains("`reset`"), "{log}");
+}
+
+/// A table or configs would stay as they were for ever, and from the offset where the old topic ended the new one would be read.
+#[test]
+fn what_is_read_whole_and_made_anew_meanwhile_stops_the_process() {
+    for (case, topic) in whole_topics() {
+        let write = |count: usize| case.write(topic, &vec![("off", "off"); count]);
+        write(1);
+        let mut instance = case.rig.start();
+        instance.wait_for_log("is running");
+        case.kafka.delete_topic(case.topic(topic));
+        case.kafka.create_topic(case.topic(topic), 1, &[]);
+        write(20);
+        assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{topic}: {}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        assert!(error.contains(case.topic(topic)) && error.contains("made anew"), "{topic}: {log}");
+    }
+}
+
+#[test]
+fn what_is_read_whole_and_deleted_meanwhile_stops_the_process() {
+    for (case, topic) in whole_topics() {
+        let case = case.arg("--broker-timeout", "3s");
+        case.write(topic, &[("off", "off")]);
+        let mut instance = case.rig.start();
+        instance.wait_for_log("is running");
+        case.kafka.delete_topic(case.topic(topic));
+        assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{topic}: {}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        assert!(
+            error.contains(case.topic(topic)) && error.contains("somebody has deleted it"),
+            "{topic}: {log}"
+        );
     }
 }

@@ -76,9 +76,16 @@ fn state_of_an_earlier_version_is_restored_and_upgraded_as_it_is_read() {
 
 #[test]
 fn a_store_on_disk_is_reused_with_the_earlier_versions_in_it() {
-    let (_case, mut first, log) = is_read_by_the_later("rocksdb");
+    let (case, mut first, log) = is_read_by_the_later("rocksdb");
     assert!(!log.contains("restored"), "nothing had to be restored:\n{log}");
     assert_eq!(first.wait(STOP), 1);
+    // Nor has it to be for the first version, which stops at the record that needs the state.
+    case.write("words", &[("two", "x")]);
+    let mut first = case.rig.start();
+    assert_eq!(first.wait(STOP), 1);
+    let log = first.log();
+    assert!(log.contains("is of version 3, which this program does not know"), "{log}");
+    assert!(log.contains("a newer program has written it") && log.contains("`reset`"), "{log}");
 }
 
 #[test]

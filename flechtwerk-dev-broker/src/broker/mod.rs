@@ -145,6 +145,17 @@ impl DevBroker {
         Ok(())
     }
 
+    /// Why the broker has ended by itself, if it has: its data folder can't be written any more, and what it can't keep it doesn't
+    /// answer. The folder has all that was answered.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
+    /// Waits until the broker has ended by itself: see [`failure`](Self::failure).
+    pub async fn failed(&self) -> String {
+        self.shared.failed().await
+    }
+
     /// Stops the broker, and waits until its thread, ports and files are gone. Dropping it does the same.
     pub fn stop(mut self) {
         self.end();

@@ -1,20 +1,24 @@
 //! Accepting connections and serving each in a task of its own, one request after the other, as a Kafka broker does.
 
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::shared::Shared;
 use super::state::chain;
 use crate::requests::{self, Peer, Reply};
-use crate::wire::{FrameError, FrameReader, ReadAhead};
+use crate::wire::{FrameError, FrameReader, ReadAhead, STALLED};
 
 /// More connections than this are closed at once.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -96,6 +100,22 @@ impl Drop for Open {
     }
 }
 
+/// Writes an answer. A client that doesn't read it is waited for, as long as nobody else needs the memory.
+async fn send(shared: &Shared, write: &mut OwnedWriteHalf, mut answer: Bytes) -> io::Result<()> {
+    while !answer.is_empty() {
+        match timeout(STALLED, write.write(&answer)).await {
+            Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(Ok(count)) => answer.advance(count),
+            Ok(Err(error)) => return Err(error),
+            Err(_) if shared.frames.is_tight() => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, FrameError::Stalled));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: SocketAddr) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "answers may come late");
@@ -132,14 +152,14 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
         match answered {
             Ok(Reply::Frame(answer)) => {
                 // A client that doesn't read keeps its answer in memory.
-                let _share = match shared.frames.take(answer.len()) {
+                let _share = match shared.frames.take(answer.len()).await {
                     Ok(share) => share,
                     Err(error) => {
                         tracing::warn!(node, %peer, %error, "connection closed");
                         return;
                     }
                 };
-                if let Err(error) = write.write_all(&answer).await {
+                if let Err(error) = send(shared, &mut write, answer).await {
                     tracing::debug!(node, %peer, %error, "the client is gone");
                     return;
                 }

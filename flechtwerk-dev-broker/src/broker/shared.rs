@@ -9,8 +9,10 @@ use super::state::State;
 use crate::fault::{Faults, Requests};
 use crate::wire::FrameBudget;
 
-/// All requests that are being read and answers that are being written may together take this much memory.
-const FRAME_BUDGET: usize = 1024 * 1024 * 1024;
+/// All requests that are being read and answers that are being written may together take the memory of so many of the longest
+/// requests, and this much at least.
+const LONGEST_REQUESTS: usize = 10;
+const MIN_FRAME_BUDGET: usize = 128 * 1024 * 1024;
 
 /// The broker behind its handle.
 pub(crate) struct Shared {
@@ -18,6 +20,8 @@ pub(crate) struct Shared {
     /// Something is due earlier than the ticker knows.
     sooner: Notify,
     stopped: watch::Sender<bool>,
+    /// Why the broker has ended by itself.
+    failure: watch::Sender<Option<String>>,
     /// Which nodes are up, by position.
     up: Vec<watch::Sender<bool>>,
     pub(crate) faults: Faults,
@@ -40,9 +44,12 @@ impl Shared {
             max_frame: state.settings.max_frame,
             requests,
             faults: Faults::default(),
-            frames: FrameBudget::new(FRAME_BUDGET),
+            frames: FrameBudget::new(
+                state.settings.max_frame.saturating_mul(LONGEST_REQUESTS).max(MIN_FRAME_BUDGET),
+            ),
             sooner: Notify::new(),
             stopped: watch::Sender::new(false),
+            failure: watch::Sender::new(None),
             up: (0..nodes).map(|_| watch::Sender::new(true)).collect(),
             state: Mutex::new(Planned { state, tick: Instant::now() }),
         }
@@ -52,6 +59,7 @@ impl Shared {
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut planned = self.lock();
         let result = work(&mut planned.state);
+        self.look_at(&planned.state);
         let next = planned.state.next_deadline();
         if next < planned.tick {
             planned.tick = next;
@@ -62,7 +70,37 @@ impl Shared {
 
     /// Does something with the state after which nothing is due earlier: what Produce and Fetch do.
     pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        work(&mut self.lock().state)
+        let mut planned = self.lock();
+        let result = work(&mut planned.state);
+        self.look_at(&planned.state);
+        result
+    }
+
+    /// Ends the broker if it has failed.
+    fn look_at(&self, state: &State) {
+        if let Some(why) = state.failure() {
+            self.failure.send_replace(Some(why.to_owned()));
+            self.stop();
+        }
+    }
+
+    /// Why the broker has ended by itself, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
+    /// Waits until the broker has ended by itself.
+    pub(crate) async fn failed(&self) -> String {
+        let mut failure = self.failure.subscribe();
+        match failure.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            // The sender lives in `self`.
+            Err(_) => String::new(),
+        }
     }
 
     /// A request that panicked has left the state between two changes at worst; the others go on.
@@ -76,6 +114,7 @@ impl Shared {
             let next = {
                 let mut planned = self.lock();
                 planned.state.tick();
+                self.look_at(&planned.state);
                 planned.tick = planned.state.next_deadline();
                 planned.tick
             };

@@ -12,7 +12,7 @@ use super::topics::Topics;
 use super::{BrokerError, wall};
 use crate::coordinator::{Answer, Coordinators, Effects, Millis, Now, Ticket, WriteMarkers};
 use crate::fault::Fault;
-use crate::log::{CompactOptions, CompactReport};
+use crate::log::{AppendError, CompactOptions, CompactReport};
 use crate::storage::{Storage, StorageError};
 
 /// How often producers that have fallen silent are looked for, and after how long they are forgotten, as in Kafka.
@@ -34,6 +34,8 @@ pub(crate) struct State {
     kept_back: Vec<WriteMarkers>,
     next_compaction: Option<Millis>,
     next_producer_check: Millis,
+    /// Why nothing may be answered any more: what was done could not be kept.
+    failure: Option<String>,
 }
 
 impl State {
@@ -60,6 +62,7 @@ impl State {
             kept_back: Vec::new(),
             next_compaction,
             next_producer_check: millis(PRODUCER_CHECK),
+            failure: None,
         }
     }
 
@@ -80,6 +83,9 @@ impl State {
     pub(crate) fn settle(&mut self, mut effects: Effects) {
         loop {
             self.keep(&mut effects);
+            if self.failure.is_some() {
+                return;
+            }
             for answer in effects.answers.drain(..) {
                 if let Some(waiting) = self.waiting.remove(&answer.ticket()) {
                     // Nobody may be there any more: the connection was closed meanwhile.
@@ -117,8 +123,24 @@ impl State {
             self.storage.rewrite_journal(&all)
         });
         if let Err(error) = kept {
-            tracing::error!(error = %chain(&error), "the journal can't be written: a restart will not know this change");
+            self.fail(&error);
         }
+    }
+
+    /// Something was changed and can't be kept. As a Kafka whose log folders have failed, the broker ends: what it has not answered
+    /// may be forgotten, and a restart goes on from what was kept.
+    fn fail(&mut self, error: &dyn std::error::Error) {
+        let why = format!(
+            "the broker ends, for it can't keep its state: {}; make room or mend the folder, and start it again",
+            chain(error)
+        );
+        tracing::error!("{why}");
+        self.failure.get_or_insert(why);
+    }
+
+    /// Why the broker has to end, if it has to.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     fn complete(&mut self, markers: &WriteMarkers, effects: &mut Effects) {
@@ -129,6 +151,10 @@ impl State {
             let producer = markers.producer;
             let appended =
                 partition.log.append_marker(producer.id, producer.epoch, markers.commit, 0, now.wall);
+            if let Err(AppendError::Storage(error)) = &appended {
+                // The journal must not say that they are written.
+                return self.fail(error);
+            }
             if let Err(error) = appended {
                 tracing::error!(error = %chain(&error), topic = at.topic, partition = at.partition,
                     "a transaction marker can't be written");

@@ -1,6 +1,6 @@
 //! The topics: creating, deleting and growing them, and the partitions with their leaders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -14,7 +14,9 @@ use crate::log::PartitionLog;
 use crate::storage::{Storage, StorageError, TopicMeta};
 
 /// The most partitions that one request may create, as in Apache Kafka.
-const MAX_NEW_PARTITIONS: i32 = 10_000;
+pub(crate) const MAX_NEW_PARTITIONS: i32 = 10_000;
+/// In the place of a leader epoch: the client doesn't know.
+const NO_EPOCH: i32 = -1;
 /// Under this name a topic's replication factor is kept among its settings. No setting of Kafka has a space.
 const REPLICATION: &str = "replication factor";
 
@@ -95,6 +97,8 @@ impl Topic {
 #[derive(Default)]
 pub(crate) struct Topics {
     by_name: BTreeMap<String, Topic>,
+    /// The same names as Kafka's metrics write them.
+    by_metric: HashMap<String, String>,
 }
 
 impl Topics {
@@ -107,7 +111,7 @@ impl Topics {
             let replication = configs.remove(REPLICATION).and_then(|value| value.parse().ok()).unwrap_or(1);
             let mut topic = Topic { id: meta.id, replication, configs, partitions: Vec::new() };
             grow(storage, nodes, &meta.name, &mut topic, meta.partitions)?;
-            topics.by_name.insert(meta.name, topic);
+            topics.insert(&meta.name, topic);
         }
         if !topics.by_name.is_empty() {
             let epoch = topics.highest_leader_epoch().max(storage.leader_epoch()).saturating_add(1);
@@ -115,6 +119,11 @@ impl Topics {
             topics.partitions_mut().for_each(|partition| partition.log.set_leader_epoch(epoch));
         }
         Ok(topics)
+    }
+
+    fn insert(&mut self, name: &str, topic: Topic) -> &Topic {
+        self.by_metric.insert(in_metrics(name), name.to_owned());
+        self.by_name.entry(name.to_owned()).or_insert(topic)
     }
 
     fn partitions_mut(&mut self) -> impl Iterator<Item = &mut Partition> {
@@ -163,7 +172,8 @@ impl Topics {
             return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
         }
         match partition.log.leader_epoch() {
-            current if leader_epoch >= 0 && leader_epoch < current => Err(ErrorCode::FENCED_LEADER_EPOCH),
+            _ if leader_epoch == NO_EPOCH => Ok(partition),
+            current if leader_epoch < current => Err(ErrorCode::FENCED_LEADER_EPOCH),
             current if leader_epoch > current => Err(ErrorCode::UNKNOWN_LEADER_EPOCH),
             _ => Ok(partition),
         }
@@ -171,16 +181,14 @@ impl Topics {
 
     /// Whether a topic could be created, with the number of partitions and replicas it would have.
     pub(crate) fn check_new(&self, new: &NewTopic, nodes: &Nodes) -> Result<(i32, i16), Refusal> {
-        check_name(&new.name)?;
-        if self.by_name.contains_key(&new.name) {
-            let why = format!("Topic '{}' already exists.", new.name);
-            return Err(Refusal::new(ErrorCode::TOPIC_ALREADY_EXISTS, why));
+        self.check_new_name(&new.name)?;
+        for (name, value) in &new.configs {
+            config::check(name, Some(value))?;
         }
-        // Metrics of Kafka write both as an underscore, so it refuses what would collide there.
-        let collides = |other: &&String| other.replace('.', "_") == new.name.replace('.', "_");
-        if let Some(other) = self.by_name.keys().find(collides) {
-            let why = format!("Topic '{}' collides with existing topic: {other}", new.name);
-            return Err(Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, why));
+        let replication = if new.replication == -1 { 1 } else { new.replication };
+        if replication < 1 {
+            let why = "Replication factor must be larger than 0, or -1 to use the default value.";
+            return Err(Refusal::new(ErrorCode::INVALID_REPLICATION_FACTOR, why));
         }
         let partitions = if new.partitions == -1 { 1 } else { new.partitions };
         if partitions < 1 {
@@ -192,17 +200,28 @@ impl Topics {
             return Err(Refusal::new(ErrorCode::POLICY_VIOLATION, why));
         }
         let known = nodes.all().len();
-        let replication = if new.replication == -1 { 1 } else { new.replication };
-        if usize::try_from(replication).map_or(true, |count| count < 1 || count > known) {
+        if usize::try_from(replication).map_or(true, |count| count > known) {
             let why = format!(
                 "Replication factor: {replication} is not between 1 and the number of brokers, {known}"
             );
             return Err(Refusal::new(ErrorCode::INVALID_REPLICATION_FACTOR, why));
         }
-        for (name, value) in &new.configs {
-            config::check(name, Some(value))?;
-        }
         Ok((partitions, replication))
+    }
+
+    /// Whether a new topic could have this name.
+    pub(crate) fn check_new_name(&self, name: &str) -> Result<(), Refusal> {
+        check_name(name)?;
+        if self.by_name.contains_key(name) {
+            let why = format!("Topic '{name}' already exists.");
+            return Err(Refusal::new(ErrorCode::TOPIC_ALREADY_EXISTS, why));
+        }
+        // Metrics of Kafka write both as an underscore, so it refuses what would collide there.
+        if let Some(other) = self.by_metric.get(&in_metrics(name)) {
+            let why = format!("Topic '{name}' collides with existing topic: {other}");
+            return Err(Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, why));
+        }
+        Ok(())
     }
 
     /// Creates a topic.
@@ -213,26 +232,32 @@ impl Topics {
         storage: &mut Storage,
     ) -> Result<&Topic, Refusal> {
         let (partitions, replication) = self.check_new(new, nodes)?;
-        let configs = new.configs.iter().cloned().collect();
+        let configs = config::of_new_topic(&new.configs);
         let mut topic = Topic { id: super::random_uuid(), replication, configs, partitions: Vec::new() };
         let mut meta = topic.meta(&new.name);
         meta.partitions = partitions;
         storage.put_topic(meta)?;
-        grow(storage, nodes, &new.name, &mut topic, partitions)?;
-        Ok(self.by_name.entry(new.name.clone()).or_insert(topic))
+        if let Err(error) = grow(storage, nodes, &new.name, &mut topic, partitions) {
+            storage.remove_topic(&new.name)?;
+            return Err(error.into());
+        }
+        Ok(self.insert(&new.name, topic))
     }
 
     /// Deletes a topic. Fetches that wait for it learn that it is gone.
     pub(crate) fn delete(&mut self, name: &str, storage: &mut Storage) -> Result<(), Refusal> {
-        let Some(mut topic) = self.by_name.remove(name) else {
+        if !self.by_name.contains_key(name) {
             return Err(Refusal::new(
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
                 "This server does not host this topic.",
             ));
-        };
-        topic.partitions.iter_mut().for_each(Partition::wake);
-        drop(topic);
-        Ok(storage.remove_topic(name)?)
+        }
+        storage.remove_topic(name)?;
+        self.by_metric.remove(&in_metrics(name));
+        if let Some(mut topic) = self.by_name.remove(name) {
+            topic.partitions.iter_mut().for_each(Partition::wake);
+        }
+        Ok(())
     }
 
     /// Whether a topic could have so many partitions.
@@ -290,12 +315,16 @@ impl Topics {
                 "This server does not host this topic.",
             ));
         };
-        topic.configs = configs;
+        let before = std::mem::replace(&mut topic.configs, configs);
+        if let Err(error) = storage.put_topic(topic.meta(name)) {
+            topic.configs = before;
+            return Err(error.into());
+        }
         let log_config = config::log_config(&topic.configs);
         for partition in &mut topic.partitions {
             partition.log.set_config(log_config.clone());
         }
-        Ok(storage.put_topic(topic.meta(name))?)
+        Ok(())
     }
 
     /// Chooses leaders again after a node went down or came up.
@@ -310,6 +339,10 @@ impl Topics {
     pub(crate) fn expire_producers(&mut self, before: i64) {
         self.partitions_mut().for_each(|partition| partition.log.expire_producers(before));
     }
+}
+
+fn in_metrics(name: &str) -> String {
+    name.replace('.', "_")
 }
 
 fn grow(
@@ -329,7 +362,8 @@ fn grow(
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
+/// Refuses a name that no topic can have.
+pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let why = if name.is_empty() {
         "Topic name is invalid: the empty string is not allowed".to_owned()

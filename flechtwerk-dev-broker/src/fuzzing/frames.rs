@@ -12,7 +12,7 @@ const LIMIT: usize = 1024 * 1024;
 
 /// Bytes as they come on a connection: read as frames, headers and messages until one is malformed.
 pub fn frame_bytes(bytes: &[u8]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let mut frames = FrameReader::new(bytes, LIMIT, FrameBudget::new(LIMIT));
         while let Ok(Some(frame)) = frames.next().await {

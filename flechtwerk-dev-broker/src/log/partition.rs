@@ -140,6 +140,11 @@ impl PartitionLog {
         Ok(self.appended(&header, log_append_time))
     }
 
+    /// Whether these bytes begin with exactly one batch, whatever is in it.
+    pub(crate) fn check_shape(records: &[u8]) -> Result<(), AppendError> {
+        validate::single_batch(records).map(|_| ())
+    }
+
     /// Ends the producer's transaction in this partition by a control batch; a marker without an open transaction is
     /// appended too, as Kafka does.
     pub fn append_marker(

@@ -91,7 +91,8 @@ impl LogState {
         }
         let higher = self.epochs.partition_point(|(known, _)| *known <= epoch);
         let Some((_, end)) = self.epochs.get(higher) else { return (-1, -1) };
-        if epoch < 0 {
+        // As in Kafka, only -1 says that there is none; other numbers below 0 are epochs before the first.
+        if epoch == -1 {
             return (-1, -1);
         }
         let floor = higher.checked_sub(1).and_then(|index| self.epochs.get(index));

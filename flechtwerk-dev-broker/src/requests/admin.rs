@@ -13,11 +13,13 @@ use kafka_protocol::messages::{
 };
 use uuid::Uuid;
 
+use super::repeated::once;
 use super::text::{text, topic_name};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
-use crate::broker::config::{TOPIC_CONFIGS, TopicConfigs, value};
+use crate::broker::config::{self, TOPIC_CONFIGS, TopicConfigs, value};
 use crate::broker::state::State;
+use crate::broker::topics::MAX_NEW_PARTITIONS;
 use crate::broker::{NewTopic, Refusal};
 use crate::coordinator::Effects;
 
@@ -36,14 +38,17 @@ impl Serve for CreateTopicsRequest {
 
     async fn serve(self, context: &Context) -> Outcome<CreateTopicsResponse> {
         let twice = twice(self.topics.iter().map(|topic| topic.name.as_str()));
+        let distinct = once(&self.topics, |topic| &topic.name, |_, _| {});
+        let single = distinct.iter().filter(|topic| !twice.contains(topic.name.as_str()));
+        let too_many = single.map(|topic| new_partitions(topic)).sum::<i64>() > i64::from(MAX_NEW_PARTITIONS);
         let topics = context.with(|state| {
-            let mut results: Vec<CreatableTopicResult> = Vec::with_capacity(self.topics.len());
-            for topic in &self.topics {
-                if results.iter().any(|result| result.name == topic.name) {
-                    continue;
-                }
+            let mut results: Vec<CreatableTopicResult> = Vec::with_capacity(distinct.len());
+            for topic in distinct {
                 let created = if twice.contains(topic.name.as_str()) {
                     Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Duplicate topic name."))
+                } else if too_many {
+                    let why = "Excessively large number of partitions per request.";
+                    Err(Refusal::new(ErrorCode::POLICY_VIOLATION, why))
                 } else {
                     create(state, topic, self.validate_only)
                 };
@@ -61,11 +66,21 @@ impl Serve for CreateTopicsRequest {
     }
 }
 
+/// How many partitions a new topic counts for among those of its request.
+fn new_partitions(topic: &CreatableTopic) -> i64 {
+    match topic.num_partitions {
+        _ if !topic.assignments.is_empty() => i64::try_from(topic.assignments.len()).unwrap_or(i64::MAX),
+        -1 => 1,
+        count => i64::from(count.max(0)),
+    }
+}
+
 fn create(
     state: &mut State,
     topic: &CreatableTopic,
     validate_only: bool,
 ) -> Result<CreatableTopicResult, Refusal> {
+    state.topics.check_new_name(&topic.name)?;
     let mut new =
         NewTopic::new(topic.name.to_string(), topic.num_partitions).replication(topic.replication_factor);
     for config in &topic.configs {
@@ -73,6 +88,7 @@ fn create(
             let why = format!("Null value not supported for topic configs: {}", config.name.as_str());
             return Err(Refusal::new(ErrorCode::INVALID_CONFIG, why));
         };
+        config::check(&config.name, Some(value))?;
         new = new.config(config.name.to_string(), value.to_string());
     }
     if !topic.assignments.is_empty() {
@@ -91,7 +107,7 @@ fn create(
     }
     let (partitions, replication, id, configs) = if validate_only {
         let (partitions, replication) = state.topics.check_new(&new, &state.nodes)?;
-        (partitions, replication, Uuid::nil(), new.configs.iter().cloned().collect())
+        (partitions, replication, Uuid::nil(), config::of_new_topic(&new.configs))
     } else {
         let created = state.topics.create(&new, &state.nodes, &mut state.storage)?;
         (created.partition_count(), created.replication, created.id, created.configs.clone())
@@ -133,7 +149,7 @@ fn shown(configs: &TopicConfigs) -> Vec<CreatableTopicConfigs> {
     TOPIC_CONFIGS
         .iter()
         .map(|def| {
-            let source = if configs.contains_key(def.name) { 1 } else { 5 };
+            let source = config::source(configs, def);
             CreatableTopicConfigs::default()
                 .with_name(text(def.name))
                 .with_value(Some(text(value(configs, def))))
@@ -171,8 +187,27 @@ impl Serve for DeleteTopicsRequest {
             .iter()
             .map(|topic| (topic.name.as_ref().map(|name| name.to_string()), topic.topic_id));
         let wanted: Vec<(Option<String>, Uuid)> = by_name.chain(by_either).collect();
+        let named = |name: &Option<String>, id: &Uuid| (name.clone(), *id);
+        let mut twice = BTreeSet::new();
+        let wanted = once(
+            wanted,
+            |(name, id)| named(name, id),
+            |first, _| {
+                twice.insert(first.clone());
+            },
+        );
         let responses = context.with(|state| {
-            wanted.iter().map(|(name, id)| delete(state, name.as_deref(), *id)).collect::<Vec<_>>()
+            let responses = wanted.iter().map(|(name, id)| {
+                if twice.contains(&named(name, id)) {
+                    return DeletableTopicResult::default()
+                        .with_name(name.as_deref().map(topic_name))
+                        .with_topic_id(*id)
+                        .with_error_code(ErrorCode::INVALID_REQUEST.code())
+                        .with_error_message(Some(text("Duplicate topic name.")));
+                }
+                delete(state, name.as_deref(), *id)
+            });
+            responses.collect::<Vec<_>>()
         });
         Outcome::Answer(DeleteTopicsResponse::default().with_responses(responses))
     }
@@ -221,7 +256,7 @@ impl Serve for CreatePartitionsRequest {
     async fn serve(self, context: &Context) -> Outcome<CreatePartitionsResponse> {
         let twice = twice(self.topics.iter().map(|topic| topic.name.as_str()));
         let results = context.with(|state| {
-            let results = self.topics.iter().map(|topic| {
+            let results = once(&self.topics, |topic| &topic.name, |_, _| {}).into_iter().map(|topic| {
                 let grown = if twice.contains(topic.name.as_str()) {
                     Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Duplicate topic name."))
                 } else {

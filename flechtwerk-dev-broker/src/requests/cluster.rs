@@ -2,6 +2,7 @@
 
 use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::describe_topic_partitions_response as partitions;
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
@@ -11,16 +12,19 @@ use kafka_protocol::messages::{
 };
 use uuid::Uuid;
 
+use super::repeated::once;
 use super::text::{brokers, text, topic_name};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::NewTopic;
 use crate::broker::nodes::Nodes;
 use crate::broker::state::State;
-use crate::broker::topics::{Partition, Topic};
+use crate::broker::topics::{self, Partition, Topic};
 
 /// "Not asked for" among the operations that a client is authorized for.
 const NOT_ASKED: i32 = i32::MIN;
+/// What a client may do with a topic where it is always told: everything. Bits by the numbers of Kafka's operations.
+const ALL_OF_A_TOPIC: i32 = 0b1101_1111_1000;
 
 impl Serve for MetadataRequest {
     type Answer = MetadataResponse;
@@ -62,8 +66,9 @@ impl Serve for MetadataRequest {
                 state.topics.iter().map(|(name, topic)| described(name, topic, &state.nodes)).collect()
             } else {
                 let create = version < 4 || self.allow_auto_topic_creation;
-                self.topics
-                    .unwrap_or_default()
+                let wanted = self.topics.unwrap_or_default();
+                let key = |wanted: &MetadataRequestTopic| (wanted.name.clone(), wanted.topic_id);
+                once(wanted, key, |_, _| {})
                     .into_iter()
                     .map(|wanted| match wanted.name {
                         Some(name) => by_name(state, &name, create),
@@ -82,7 +87,7 @@ fn by_name(state: &mut State, name: &str, create: bool) -> MetadataResponseTopic
             MetadataResponseTopic::default().with_error_code(error.code()).with_name(Some(topic_name(name)))
         };
         let new = NewTopic::new(name, 1);
-        if let Err(refusal) = state.topics.check_new(&new, &state.nodes) {
+        if let Err(refusal) = topics::check_name(name) {
             return failed(refusal.code);
         }
         if !(create && state.settings.auto_create_topics) {
@@ -180,6 +185,12 @@ impl Serve for DescribeTopicPartitionsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeTopicPartitionsResponse> {
+        if let Some(cursor) = &self.cursor
+            && !self.topics.is_empty()
+            && self.topics.iter().all(|topic| topic.name != cursor.topic_name)
+        {
+            return Outcome::Answer(self.refuse(context.version(), ErrorCode::INVALID_REQUEST));
+        }
         Outcome::Answer(context.with(|state| partition_page(state, &self)))
     }
 }
@@ -205,9 +216,13 @@ fn partition_page(
     for name in names.into_iter().filter(|name| *name >= from_topic) {
         let mut described = partitions::DescribeTopicPartitionsResponseTopic::default()
             .with_name(Some(topic_name(&name)))
-            .with_topic_authorized_operations(NOT_ASKED);
+            .with_topic_authorized_operations(ALL_OF_A_TOPIC);
         let Some(topic) = state.topics.get(&name) else {
-            answer.topics.push(described.with_error_code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.code()));
+            let error = match topics::check_name(&name) {
+                Ok(()) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                Err(refusal) => refusal.code,
+            };
+            answer.topics.push(described.with_error_code(error.code()));
             continue;
         };
         described.topic_id = topic.id;

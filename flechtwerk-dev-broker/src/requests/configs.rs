@@ -1,28 +1,30 @@
 //! DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
 
+use std::collections::HashSet;
+
 use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
 };
+use kafka_protocol::messages::incremental_alter_configs_request::AlterConfigsResource;
 use kafka_protocol::messages::incremental_alter_configs_response as incremental;
 use kafka_protocol::messages::{
     AlterConfigsRequest, AlterConfigsResponse, DescribeConfigsRequest, DescribeConfigsResponse,
     IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
 };
 
+use super::repeated::once;
 use super::text::text;
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::Refusal;
 use crate::broker::config::{self, ConfigDef, ConfigKind, TOPIC_CONFIGS, TopicConfigs};
 use crate::broker::state::State;
+use crate::broker::topics;
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
-/// Where a value comes from: the topic's own settings, or the defaults.
-const SOURCE_TOPIC: i8 = 1;
-const SOURCE_DEFAULT: i8 = 5;
 /// A setting the broker was started with.
 const SOURCE_STATIC: i8 = 4;
 
@@ -41,8 +43,15 @@ impl Serve for DescribeConfigsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeConfigsResponse> {
+        let unknown = |resource: &DescribeConfigsResource| ![TOPIC, BROKER].contains(&resource.resource_type);
+        if self.resources.iter().any(unknown) {
+            return Outcome::Answer(self.refuse(context.version(), ErrorCode::INVALID_REQUEST));
+        }
+        let key =
+            |resource: &&DescribeConfigsResource| (resource.resource_type, resource.resource_name.clone());
+        let resources = once(&self.resources, key, |_, _| {});
         let results = context.with(|state| {
-            let results = self.resources.iter().map(|resource| {
+            let results = resources.into_iter().map(|resource| {
                 let result = DescribeConfigsResult::default()
                     .with_resource_type(resource.resource_type)
                     .with_resource_name(resource.resource_name.clone());
@@ -65,10 +74,10 @@ fn describe(
     resource: &DescribeConfigsResource,
     synonyms: bool,
 ) -> Result<Vec<DescribeConfigsResourceResult>, Refusal> {
-    let wanted = |name: &str| match &resource.configuration_keys {
-        None => true,
-        Some(keys) => keys.iter().any(|key| key.as_str() == name),
-    };
+    // No names at all ask for everything, too.
+    let keys = resource.configuration_keys.as_ref().filter(|keys| !keys.is_empty());
+    let keys: Option<HashSet<&str>> = keys.map(|keys| keys.iter().map(|key| key.as_str()).collect());
+    let wanted = |name: &str| keys.as_ref().is_none_or(|keys| keys.contains(name));
     match resource.resource_type {
         TOPIC => {
             let topic = topic(state, &resource.resource_name)?;
@@ -96,17 +105,16 @@ fn describe(
 fn topic_config(configs: &TopicConfigs, def: &ConfigDef, synonyms: bool) -> DescribeConfigsResourceResult {
     let own = configs.contains_key(def.name);
     let value = Some(text(config::value(configs, def)));
-    let source = if own { SOURCE_TOPIC } else { SOURCE_DEFAULT };
+    let source = config::source(configs, def);
     let mut result = DescribeConfigsResourceResult::default()
         .with_name(text(def.name))
         .with_value(value.clone())
         .with_config_source(source)
-        .with_config_type(def.kind.wire());
+        .with_config_type(def.kind.wire())
+        .with_documentation(None);
     if synonyms && own {
-        let synonym = DescribeConfigsSynonym::default()
-            .with_name(text(def.name))
-            .with_value(value)
-            .with_source(SOURCE_TOPIC);
+        let synonym =
+            DescribeConfigsSynonym::default().with_name(text(def.name)).with_value(value).with_source(source);
         result.synonyms.push(synonym);
     }
     result
@@ -122,7 +130,7 @@ fn broker_configs(state: &State, node: i32) -> Vec<DescribeConfigsResourceResult
         ("group.initial.rebalance.delay.ms", settings.groups.initial_rebalance_delay.0.to_string(), int),
         ("group.max.session.timeout.ms", settings.groups.max_session_timeout.0.to_string(), int),
         ("group.min.session.timeout.ms", settings.groups.min_session_timeout.0.to_string(), int),
-        ("log.cleanup.policy", "delete".to_owned(), ConfigKind::Text),
+        ("log.cleanup.policy", "delete".to_owned(), ConfigKind::List(&[])),
         ("message.max.bytes", "1048588".to_owned(), int),
         ("node.id", node.to_string(), int),
         ("num.partitions", "1".to_owned(), int),
@@ -146,6 +154,7 @@ fn topic(state: &State, name: &str) -> Result<TopicConfigs, Refusal> {
     match state.topics.get(name) {
         Some(topic) => Ok(topic.configs.clone()),
         None => {
+            topics::check_name(name)?;
             Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic."))
         }
     }
@@ -156,19 +165,68 @@ fn unsupported(resource_type: i8) -> Refusal {
     Refusal::new(ErrorCode::INVALID_REQUEST, why)
 }
 
+/// What a change of settings consists of: name, operation and value of each.
+type Changes<'a> = Vec<(&'a str, i8, Option<&'a str>)>;
+
+/// Refuses what is wrong with a change whatever its topic has.
+fn check_changes(changes: &Changes<'_>) -> Result<(), Refusal> {
+    changes.iter().try_for_each(|(name, operation, value)| config::check_change(name, *operation, *value))
+}
+
+/// The resources that are there more than once, none of which may be changed.
+fn twice<'a>(resources: impl Iterator<Item = (i8, &'a str)>) -> HashSet<(i8, &'a str)> {
+    let mut seen = HashSet::new();
+    resources.filter(|resource| !seen.insert(*resource)).collect()
+}
+
+/// Refuses what is wrong with a request to change a resource before any of its changes is looked at.
+fn check_request(
+    twice: &HashSet<(i8, &str)>,
+    resource: (i8, &str),
+    changes: &Changes<'_>,
+) -> Result<(), Refusal> {
+    if twice.contains(&resource) {
+        return Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Each resource must appear at most once."));
+    }
+    let mut names = HashSet::new();
+    if !changes.iter().all(|(name, ..)| names.insert(*name)) {
+        return Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Error due to duplicate config keys"));
+    }
+    if resource.0 == TOPIC { Ok(()) } else { Err(unsupported(resource.0)) }
+}
+
 /// Changes a topic's settings as a whole, or only says whether it could.
 fn change(
     state: &mut State,
-    resource_type: i8,
     name: &str,
     validate_only: bool,
-    change: impl FnOnce(&mut TopicConfigs) -> Result<(), Refusal>,
+    anew: bool,
+    changes: &Changes<'_>,
 ) -> Result<(), Refusal> {
-    if resource_type != TOPIC {
-        return Err(unsupported(resource_type));
+    check_changes(changes)?;
+    if name.is_empty() {
+        return Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Default topic resources are not allowed."));
     }
-    let mut configs = topic(state, name)?;
-    change(&mut configs)?;
+    let mut configs = match topic(state, name) {
+        Ok(configs) => configs,
+        // As in Kafka, the values are looked at before there has to be a topic.
+        Err(missing) => {
+            let mut none = TopicConfigs::new();
+            let checked = changes
+                .iter()
+                .try_for_each(|(name, operation, value)| config::alter(&mut none, name, *operation, *value));
+            return Err(checked
+                .err()
+                .filter(|_| missing.code != ErrorCode::INVALID_TOPIC_EXCEPTION)
+                .unwrap_or(missing));
+        }
+    };
+    if anew {
+        configs.clear();
+    }
+    changes
+        .iter()
+        .try_for_each(|(name, operation, value)| config::alter(&mut configs, name, *operation, *value))?;
     if validate_only { Ok(()) } else { state.topics.set_configs(name, configs, &mut state.storage) }
 }
 
@@ -187,20 +245,17 @@ impl Serve for AlterConfigsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<AlterConfigsResponse> {
+        let resources = self.resources.iter();
+        let twice = twice(resources.map(|one| (one.resource_type, one.resource_name.as_str())));
         let responses = context.with(|state| {
             let responses = self.resources.iter().map(|resource| {
                 let name = resource.resource_name.as_str();
-                let changed = change(state, resource.resource_type, name, self.validate_only, |configs| {
-                    configs.clear();
-                    resource.configs.iter().try_for_each(|entry| {
-                        config::alter(
-                            configs,
-                            &entry.name,
-                            0,
-                            entry.value.as_ref().map(|value| value.as_str()),
-                        )
-                    })
+                let changes = resource.configs.iter().map(|entry| {
+                    (entry.name.as_str(), config::SET, entry.value.as_ref().map(|value| value.as_str()))
                 });
+                let changes = changes.collect();
+                let checked = check_request(&twice, (resource.resource_type, name), &changes);
+                let changed = checked.and_then(|()| change(state, name, self.validate_only, true, &changes));
                 let response = AlterConfigsResourceResponse::default()
                     .with_resource_type(resource.resource_type)
                     .with_resource_name(resource.resource_name.clone());
@@ -232,14 +287,28 @@ impl Serve for IncrementalAlterConfigsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<IncrementalAlterConfigsResponse> {
+        let resources = self.resources.iter();
+        let twice = twice(resources.map(|one| (one.resource_type, one.resource_name.as_str())));
+        // As in Kafka, where it spoils all that the controller is asked for.
+        let beyond_reading = self.resources.iter().any(|resource| {
+            let changes = changes_of(resource);
+            let unknown = |(_, operation, value): &(&str, i8, Option<&str>)| {
+                !config::OPERATIONS.contains(operation) && value.is_some()
+            };
+            let resource = (resource.resource_type, resource.resource_name.as_str());
+            check_request(&twice, resource, &changes).is_ok() && changes.iter().any(unknown)
+        });
         let responses = context.with(|state| {
             let responses = self.resources.iter().map(|resource| {
                 let name = resource.resource_name.as_str();
-                let changed = change(state, resource.resource_type, name, self.validate_only, |configs| {
-                    resource.configs.iter().try_for_each(|entry| {
-                        let value = entry.value.as_ref().map(|value| value.as_str());
-                        config::alter(configs, &entry.name, entry.config_operation, value)
-                    })
+                let changes = changes_of(resource);
+                let checked = check_request(&twice, (resource.resource_type, name), &changes);
+                let changed = checked.and_then(|()| {
+                    if beyond_reading {
+                        let why = "an operation is unknown";
+                        return Err(Refusal::new(ErrorCode::UNKNOWN_SERVER_ERROR, why));
+                    }
+                    change(state, name, self.validate_only, false, &changes)
                 });
                 let response = incremental::AlterConfigsResourceResponse::default()
                     .with_resource_type(resource.resource_type)
@@ -255,4 +324,11 @@ impl Serve for IncrementalAlterConfigsRequest {
         });
         Outcome::Answer(IncrementalAlterConfigsResponse::default().with_responses(responses))
     }
+}
+
+fn changes_of(resource: &AlterConfigsResource) -> Changes<'_> {
+    let changes = resource.configs.iter().map(|entry| {
+        (entry.name.as_str(), entry.config_operation, entry.value.as_ref().map(|value| value.as_str()))
+    });
+    changes.collect()
 }

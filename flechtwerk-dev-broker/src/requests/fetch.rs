@@ -9,11 +9,15 @@ use kafka_protocol::messages::fetch_response::{AbortedTransaction, FetchableTopi
 use kafka_protocol::messages::{FetchRequest, FetchResponse, ProducerId};
 use tokio::sync::Notify;
 
+use super::repeated::distinct;
 use super::{Context, GONE, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::state::State;
 use crate::log::Isolation;
 
+/// Epochs of sessions with which a client asks for everything.
+const FULL_FETCH: i32 = 0;
+const NO_SESSION: i32 = -1;
 /// The most that one answer holds, as in Apache Kafka (`fetch.max.bytes`), whatever the client allows.
 const MAX_ANSWER: usize = 55 * 1024 * 1024;
 
@@ -30,12 +34,25 @@ impl Serve for FetchRequest {
         FetchResponse::default().with_responses(responses.collect())
     }
 
-    async fn serve(self, context: &Context) -> Outcome<FetchResponse> {
+    async fn serve(mut self, context: &Context) -> Outcome<FetchResponse> {
         // There are no sessions: each answer says "session 0", and clients ask for everything every time.
-        if self.session_id != 0 {
+        if !matches!(self.session_epoch, FULL_FETCH | NO_SESSION) {
             let error = ErrorCode::FETCH_SESSION_ID_NOT_FOUND;
             return Outcome::Answer(FetchResponse::default().with_error_code(error.code()));
         }
+        let there = |state: &mut State| {
+            self.partitions().any(|(topic, wanted)| state.topics.partition(topic, wanted.partition).is_some())
+        };
+        if !(0..=1).contains(&self.isolation_level) && context.with_logs(there) {
+            let error = ErrorCode::UNKNOWN_SERVER_ERROR;
+            let mut answer = self.refuse(context.version(), error).with_error_code(error.code());
+            for partition in answer.responses.iter_mut().flat_map(|topic| &mut topic.partitions) {
+                partition.aborted_transactions = Some(Vec::new());
+            }
+            return Outcome::Answer(answer);
+        }
+        let topics = std::mem::take(&mut self.topics);
+        self.topics = distinct(topics, |wanted| wanted.partition, |first, next| *first = next);
         let patience = Duration::from_millis(u64::try_from(self.max_wait_ms).unwrap_or_default());
         let deadline = Instant::now() + patience.min(Duration::from_secs(86_400));
         let more = Arc::new(Notify::new());
@@ -145,6 +162,10 @@ fn read_one(
 ) -> PartitionData {
     let partition = match state.topics.led_by(node, topic, wanted.partition, wanted.current_leader_epoch) {
         Ok(partition) => partition,
+        // As a real Kafka writes it: empty where there is no such partition, and null for all other errors.
+        Err(error @ ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => {
+            return failed(wanted.partition, error).with_aborted_transactions(Some(Vec::new()));
+        }
         Err(error) => return failed(wanted.partition, error),
     };
     let fetched = match partition.log.read(wanted.fetch_offset, limit, isolation, min_one_batch) {

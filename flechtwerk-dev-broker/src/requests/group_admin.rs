@@ -8,6 +8,7 @@ use kafka_protocol::messages::{
     ListGroupsRequest, ListGroupsResponse,
 };
 
+use super::repeated::once;
 use super::text::{group_id, text};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
@@ -116,7 +117,7 @@ impl Serve for DeleteGroupsRequest {
 
     async fn serve(self, context: &Context) -> Outcome<DeleteGroupsResponse> {
         let results = context.with(|state| {
-            let results = self.groups_names.iter().map(|group| {
+            let results = once(&self.groups_names, |group| *group, |_, _| {}).into_iter().map(|group| {
                 let code = match context.coordinates(state, group) {
                     Err(error) => error.code(),
                     Ok(()) => {

@@ -13,6 +13,7 @@ mod groups;
 mod offsets;
 mod positions;
 mod produce;
+mod repeated;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -349,6 +350,9 @@ async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malforme
         _ => None,
     };
     let outcome = request.serve(context).await;
+    if shared.has_failed() {
+        return Ok(Reply::Close("what it did can't be kept"));
+    }
     match &fault {
         Some(Action::Drop(When::After)) => return Ok(Reply::Close("a fault")),
         Some(Action::Delay(delay, When::After)) => tokio::time::sleep(*delay).await,

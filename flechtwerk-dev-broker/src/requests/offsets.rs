@@ -1,11 +1,14 @@
 //! OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come.
 
+use std::collections::HashSet;
+
 use kafka_protocol::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
 use kafka_protocol::messages::offset_delete_response::{
     OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
 };
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::offset_fetch_response::{
     OffsetFetchResponsePartition, OffsetFetchResponseTopic,
 };
@@ -14,6 +17,7 @@ use kafka_protocol::messages::{
     OffsetFetchResponse, TopicName,
 };
 
+use super::repeated::joined;
 use super::text::{maybe, text, topic_name};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
@@ -41,6 +45,11 @@ impl Known {
         (known, Known { unknown })
     }
 
+    /// Whether there is one that does not exist.
+    pub(super) fn any_unknown(&self) -> bool {
+        self.unknown.contains(&true)
+    }
+
     /// The codes of all, from those of the known ones.
     pub(super) fn join(self, codes: impl IntoIterator<Item = i16>) -> Vec<i16> {
         let mut codes = codes.into_iter();
@@ -53,6 +62,14 @@ impl Known {
     }
 }
 
+/// Which of these topics don't exist. They are answered even where none of their partitions is named; others are not.
+pub(super) fn missing_topics<'a>(
+    state: &State,
+    names: impl Iterator<Item = &'a TopicName>,
+) -> HashSet<TopicName> {
+    names.filter(|name| state.topics.get(name).is_none()).cloned().collect()
+}
+
 impl Serve for OffsetCommitRequest {
     type Answer = OffsetCommitResponse;
 
@@ -61,7 +78,8 @@ impl Serve for OffsetCommitRequest {
     }
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> OffsetCommitResponse {
-        self.answer(std::iter::repeat(error.code()))
+        let all = self.topics.iter().map(|topic| topic.name.clone()).collect();
+        self.answer(std::iter::repeat(error.code()), &all)
     }
 
     async fn serve(self, context: &Context) -> Outcome<OffsetCommitResponse> {
@@ -77,9 +95,13 @@ impl Serve for OffsetCommitRequest {
                 })
             })
             .collect();
+        let mut any_unknown = false;
+        let mut missing = HashSet::new();
         let codes = context.with(|state| {
             context.coordinates(state, &self.group_id)?;
             let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
+            missing = missing_topics(state, self.topics.iter().map(|topic| &topic.name));
+            any_unknown = known.any_unknown() || !missing.is_empty();
             let request = CommitRequest {
                 group: self.group_id.to_string(),
                 generation: self.generation_id_or_member_epoch,
@@ -94,7 +116,11 @@ impl Serve for OffsetCommitRequest {
             Ok(known.join(codes.into_iter().map(|code| code.code())))
         });
         Outcome::Answer(match codes {
-            Ok(codes) => self.answer(codes),
+            // As in Kafka, where the answer is put together from two.
+            Ok(codes) if any_unknown => {
+                OffsetCommitResponse::default().with_topics(joined(self.answer(codes, &missing).topics))
+            }
+            Ok(codes) => self.answer(codes, &missing),
             Err(error) => self.refuse(context.version(), error),
         })
     }
@@ -102,22 +128,30 @@ impl Serve for OffsetCommitRequest {
 
 /// The answer from one code for each partition.
 trait AnswerCodes<A> {
-    fn answer(&self, codes: impl IntoIterator<Item = i16>) -> A;
+    fn answer(&self, codes: impl IntoIterator<Item = i16>, missing: &HashSet<TopicName>) -> A;
 }
 
 impl AnswerCodes<OffsetCommitResponse> for OffsetCommitRequest {
-    fn answer(&self, codes: impl IntoIterator<Item = i16>) -> OffsetCommitResponse {
+    fn answer(
+        &self,
+        codes: impl IntoIterator<Item = i16>,
+        missing: &HashSet<TopicName>,
+    ) -> OffsetCommitResponse {
         let mut codes = codes.into_iter();
-        let topics = self.topics.iter().map(|topic| {
-            let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
-                OffsetCommitResponsePartition::default()
-                    .with_partition_index(partition.partition_index)
-                    .with_error_code(code)
+        let topics = self
+            .topics
+            .iter()
+            .filter(|topic| !topic.partitions.is_empty() || missing.contains(&topic.name))
+            .map(|topic| {
+                let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
+                    OffsetCommitResponsePartition::default()
+                        .with_partition_index(partition.partition_index)
+                        .with_error_code(code)
+                });
+                OffsetCommitResponseTopic::default()
+                    .with_name(topic.name.clone())
+                    .with_partitions(partitions.collect())
             });
-            OffsetCommitResponseTopic::default()
-                .with_name(topic.name.clone())
-                .with_partitions(partitions.collect())
-        });
         OffsetCommitResponse::default().with_topics(topics.collect())
     }
 }
@@ -161,23 +195,45 @@ impl Serve for OffsetFetchRequest {
             Ok(groups.fetch_offsets(&self.group_id, wanted.as_deref(), self.require_stable))
         });
         Outcome::Answer(match fetched {
-            Ok(fetched) => OffsetFetchResponse::default().with_topics(by_topic(fetched)),
+            Ok(fetched) => OffsetFetchResponse::default().with_topics(match &self.topics {
+                Some(topics) => as_asked(topics, fetched),
+                None => by_topic(fetched),
+            }),
             Err(error) => self.refuse(context.version(), error),
         })
     }
+}
+
+/// In the entries of the request, one by one.
+fn as_asked(
+    topics: &[OffsetFetchRequestTopic],
+    fetched: Vec<FetchedOffset>,
+) -> Vec<OffsetFetchResponseTopic> {
+    let mut fetched = fetched.into_iter().map(fetched_partition);
+    let topics = topics.iter().map(|topic| {
+        let partitions = fetched.by_ref().take(topic.partition_indexes.len());
+        OffsetFetchResponseTopic::default()
+            .with_name(topic.name.clone())
+            .with_partitions(partitions.collect())
+    });
+    topics.collect()
+}
+
+fn fetched_partition(offset: FetchedOffset) -> OffsetFetchResponsePartition {
+    OffsetFetchResponsePartition::default()
+        .with_partition_index(offset.partition.partition)
+        .with_committed_offset(offset.offset)
+        .with_committed_leader_epoch(offset.leader_epoch)
+        .with_metadata(Some(text(offset.metadata)))
+        .with_error_code(offset.error.code())
 }
 
 /// Neighbours of one topic become one entry, in the order in which they come.
 fn by_topic(fetched: Vec<FetchedOffset>) -> Vec<OffsetFetchResponseTopic> {
     let mut topics: Vec<OffsetFetchResponseTopic> = Vec::new();
     for offset in fetched {
-        let partition = OffsetFetchResponsePartition::default()
-            .with_partition_index(offset.partition.partition)
-            .with_committed_offset(offset.offset)
-            .with_committed_leader_epoch(offset.leader_epoch)
-            .with_metadata(Some(text(offset.metadata)))
-            .with_error_code(offset.error.code());
-        let name: TopicName = topic_name(&offset.partition.topic);
+        let name = topic_name(&offset.partition.topic);
+        let partition = fetched_partition(offset);
         match topics.last_mut() {
             Some(topic) if topic.name == name => topic.partitions.push(partition),
             _ => topics
@@ -207,9 +263,13 @@ impl Serve for OffsetDeleteRequest {
                 partitions.map(|one| TopicPartition::new(topic.name.to_string(), one.partition_index))
             })
             .collect();
+        let mut any_unknown = false;
+        let mut missing = HashSet::new();
         let codes = context.with(|state| {
             context.coordinates(state, &self.group_id)?;
             let (wanted, known) = Known::split(state, wanted, |partition| partition);
+            missing = missing_topics(state, self.topics.iter().map(|topic| &topic.name));
+            any_unknown = known.any_unknown() || !missing.is_empty();
             let now = state.now();
             let mut effects = Effects::new();
             let deleted =
@@ -222,16 +282,21 @@ impl Serve for OffsetDeleteRequest {
             Ok(codes) => codes.into_iter(),
             Err(error) => return Outcome::Answer(self.refuse(context.version(), error)),
         };
-        let topics = self.topics.iter().map(|topic| {
-            let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
-                OffsetDeleteResponsePartition::default()
-                    .with_partition_index(partition.partition_index)
-                    .with_error_code(code)
+        let topics = self
+            .topics
+            .iter()
+            .filter(|topic| !topic.partitions.is_empty() || missing.contains(&topic.name))
+            .map(|topic| {
+                let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
+                    OffsetDeleteResponsePartition::default()
+                        .with_partition_index(partition.partition_index)
+                        .with_error_code(code)
+                });
+                OffsetDeleteResponseTopic::default()
+                    .with_name(topic.name.clone())
+                    .with_partitions(partitions.collect())
             });
-            OffsetDeleteResponseTopic::default()
-                .with_name(topic.name.clone())
-                .with_partitions(partitions.collect())
-        });
-        Outcome::Answer(OffsetDeleteResponse::default().with_topics(topics.collect()))
+        let topics = if any_unknown { joined(topics) } else { topics.collect() };
+        Outcome::Answer(OffsetDeleteResponse::default().with_topics(topics))
     }
 }

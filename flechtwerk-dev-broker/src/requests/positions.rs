@@ -14,6 +14,7 @@ use kafka_protocol::messages::{
     OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
 };
 
+use super::repeated::distinct;
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::log::{Isolation, OffsetSpec};
@@ -22,6 +23,8 @@ use crate::log::{Isolation, OffsetSpec};
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
+/// In the place of the timestamps of a partition that a request names more than once. No client can mean it.
+const TWICE: i64 = i64::MIN + 1;
 
 impl Serve for ListOffsetsRequest {
     type Answer = ListOffsetsResponse;
@@ -38,16 +41,22 @@ impl Serve for ListOffsetsRequest {
 
     async fn serve(self, context: &Context) -> Outcome<ListOffsetsResponse> {
         let version = context.version();
-        let isolation =
-            if self.isolation_level == 1 { Isolation::ReadCommitted } else { Isolation::ReadUncommitted };
+        let isolation = match self.isolation_level {
+            0 => Isolation::ReadUncommitted,
+            1 => Isolation::ReadCommitted,
+            _ => return Outcome::Answer(self.refuse(version, ErrorCode::UNKNOWN_SERVER_ERROR)),
+        };
+        let wanted =
+            distinct(self.topics, |wanted| wanted.partition_index, |first, _| first.timestamp = TWICE);
         let topics = context.with(|state| {
-            let mut topics = Vec::with_capacity(self.topics.len());
-            for topic in &self.topics {
+            let mut topics = Vec::with_capacity(wanted.len());
+            for topic in &wanted {
                 let partitions = topic.partitions.iter().map(|wanted| {
                     let spec = match wanted.timestamp {
                         LATEST => OffsetSpec::Latest,
                         EARLIEST => OffsetSpec::Earliest,
                         MAX_TIMESTAMP if version >= 7 => OffsetSpec::MaxTimestamp,
+                        TWICE => return no_offset(wanted.partition_index, ErrorCode::INVALID_REQUEST),
                         timestamp if timestamp >= 0 => OffsetSpec::Timestamp(timestamp),
                         _ => return no_offset(wanted.partition_index, ErrorCode::UNSUPPORTED_VERSION),
                     };
@@ -149,9 +158,10 @@ impl Serve for DeleteRecordsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DeleteRecordsResponse> {
+        let wanted = distinct(self.topics, |wanted| wanted.partition_index, |first, next| *first = next);
         let topics = context.with(|state| {
-            let mut topics = Vec::with_capacity(self.topics.len());
-            for topic in &self.topics {
+            let mut topics = Vec::with_capacity(wanted.len());
+            for topic in &wanted {
                 let partitions = topic.partitions.iter().map(|wanted| {
                     let led = state.topics.led_by(context.node, &topic.name, wanted.partition_index, -1);
                     let result = led.and_then(|partition| {

@@ -1,6 +1,7 @@
 //! Produce: record batches into partition logs.
 
 use bytes::Bytes;
+use kafka_protocol::messages::produce_request::PartitionProduceData;
 use kafka_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
 };
@@ -13,7 +14,7 @@ use crate::broker::state::State;
 use crate::broker::wall;
 use crate::coordinator::{Producer, TopicPartition};
 use crate::fault::Subject;
-use crate::log::{AppendError, Appended};
+use crate::log::{AppendError, Appended, PartitionLog};
 
 impl Serve for ProduceRequest {
     type Answer = ProduceResponse;
@@ -37,9 +38,17 @@ impl Serve for ProduceRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<ProduceResponse> {
-        if !(-1..=1).contains(&self.acks) {
-            return Outcome::Answer(self.refuse(context.version(), ErrorCode::INVALID_REQUIRED_ACKS));
+        let mut batches = self.topic_data.iter().flat_map(|topic| &topic.partition_data);
+        let in_transaction =
+            |data: &PartitionProduceData| transactional_producer(data.records.as_deref().unwrap_or_default());
+        if self.transactional_id.is_none() && batches.any(|data| in_transaction(data).is_some()) {
+            let error = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+            return match self.wants_answer() {
+                true => Outcome::Answer(self.refuse(context.version(), error)),
+                false => Outcome::Close("a batch that wants no acknowledgement was refused"),
+            };
         }
+        let sound_acks = (-1..=1).contains(&self.acks);
         let transactional_id = self.transactional_id.as_ref().map(|id| id.to_string());
         let mut any_failed = false;
         let responses = context.with_logs(|state| {
@@ -48,8 +57,14 @@ impl Serve for ProduceRequest {
                 let mut partitions = Vec::with_capacity(topic.partition_data.len());
                 for data in topic.partition_data {
                     let at = TopicPartition::new(topic.name.to_string(), data.index);
-                    let appended =
-                        append(state, context.node, &at, transactional_id.as_deref(), data.records);
+                    let appended = append(
+                        state,
+                        context.node,
+                        &at,
+                        transactional_id.as_deref(),
+                        sound_acks,
+                        data.records,
+                    );
                     any_failed |= appended.is_err();
                     partitions.push(match appended {
                         Ok(appended) => PartitionProduceResponse::default()
@@ -57,7 +72,7 @@ impl Serve for ProduceRequest {
                             .with_base_offset(appended.base_offset)
                             .with_log_append_time_ms(appended.log_append_time)
                             .with_log_start_offset(appended.log_start_offset),
-                        Err(Refused { error, why, records }) => {
+                        Err(Refused { error, why, records, log_start }) => {
                             tracing::info!(
                                 topic = at.topic,
                                 partition = at.partition,
@@ -66,6 +81,7 @@ impl Serve for ProduceRequest {
                                 "batch refused: {why}"
                             );
                             failed(data.index, error)
+                                .with_log_start_offset(log_start)
                                 .with_error_message(Some(text(why)))
                                 .with_record_errors(records.into_iter().map(named).collect())
                         }
@@ -94,6 +110,8 @@ struct Refused {
     why: String,
     /// The records that are at fault, by their places in the batch, where that is known.
     records: Vec<i32>,
+    /// The start of the log, where its batches were looked into.
+    log_start: i64,
 }
 
 fn named(record: i32) -> BatchIndexAndErrorMessage {
@@ -114,11 +132,18 @@ fn append(
     node: i32,
     at: &TopicPartition,
     transactional_id: Option<&str>,
+    sound_acks: bool,
     records: Option<Bytes>,
 ) -> Result<Appended, Refused> {
-    let refused = |error: ErrorCode| Refused { error, why: error.to_string(), records: Vec::new() };
+    let refused =
+        |error: ErrorCode| Refused { error, why: error.to_string(), records: Vec::new(), log_start: -1 };
     let partition = state.topics.led_by(node, &at.topic, at.partition, -1).map_err(refused)?;
     let records = records.unwrap_or_default();
+    if !sound_acks {
+        // In this order, as Kafka does it.
+        let whole = PartitionLog::check_shape(&records).map_err(|error| ErrorCode::new(error.code()));
+        return Err(refused(whole.err().unwrap_or(ErrorCode::INVALID_REQUIRED_ACKS)));
+    }
     if let Some(producer) = transactional_producer(&records) {
         // A transaction writes only where its coordinator was told that it would (KIP-890), or no marker would follow.
         let verified = match transactional_id {
@@ -129,14 +154,23 @@ fn append(
             return Err(refused(ErrorCode::new(verified)));
         }
     }
+    let log_start = partition.log.log_start_offset();
+    let whole = PartitionLog::check_shape(&records).is_ok();
     let appended = partition.log.append(records, wall()).map_err(|error| {
+        let looked_into = matches!(
+            error,
+            AppendError::InvalidRecord(_)
+                | AppendError::WithoutKey { .. }
+                | AppendError::InvalidTimestamp { .. }
+        );
+        let log_start = if whole && looked_into { log_start } else { -1 };
         let why = error.to_string();
         let code = ErrorCode::new(error.code());
         let records = match error {
             AppendError::WithoutKey { records } => records,
             _ => Vec::new(),
         };
-        Refused { error: code, why, records }
+        Refused { error: code, why, records, log_start }
     })?;
     if !appended.duplicate {
         partition.wake();

@@ -19,7 +19,7 @@ use super::text::{text, topic_name, transactional};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
 use crate::broker::state::State;
-use crate::broker::wall;
+use crate::broker::{topics, wall};
 use crate::coordinator::transaction::ListFilter;
 use crate::fault::Subject;
 use crate::log::ProducerInfo;
@@ -133,7 +133,11 @@ impl Serve for DescribeProducersRequest {
                 let partitions = topic.partition_indexes.iter().map(|index| {
                     let response = PartitionResponse::default().with_partition_index(*index);
                     match state.topics.led_by(context.node, &topic.name, *index, -1) {
-                        Err(error) => response.with_error_code(error.code()),
+                        Err(error) => {
+                            let legal = topics::check_name(&topic.name);
+                            let error = legal.map_or_else(|refusal| refusal.code, |()| error);
+                            response.with_error_code(error.code())
+                        }
                         Ok(partition) => response.with_active_producers(
                             partition.log.producers().into_iter().map(producer).collect(),
                         ),

@@ -1,5 +1,7 @@
 //! InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit and EndTxn: a transaction from begin to end.
 
+use std::collections::{BTreeSet, HashSet};
+
 use kafka_protocol::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
 };
@@ -8,11 +10,12 @@ use kafka_protocol::messages::txn_offset_commit_response::{
 };
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse,
-    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, InitProducerIdResponse, ProducerId,
+    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, InitProducerIdResponse, ProducerId, TopicName,
     TransactionalId, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
-use super::offsets::Known;
+use super::offsets::{Known, missing_topics};
+use super::repeated::{distinct, joined};
 use super::text::maybe;
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
@@ -94,12 +97,12 @@ impl Serve for AddPartitionsToTxnRequest {
             .collect();
         let id = &self.v3_and_below_transactional_id;
         let producer = Producer::new(self.v3_and_below_producer_id.0, self.v3_and_below_producer_epoch);
-        let unknown = |state: &crate::broker::state::State| -> Vec<TopicPartition> {
+        let unknown = |state: &crate::broker::state::State| -> BTreeSet<TopicPartition> {
             let missing = |at: &&TopicPartition| state.topics.partition(&at.topic, at.partition).is_none();
             partitions.iter().filter(missing).cloned().collect()
         };
         let result = context.with(|state| {
-            context.coordinates(state, id).map_err(|error| (error, Vec::new()))?;
+            context.coordinates(state, id).map_err(|error| (error, BTreeSet::new()))?;
             let unknown = unknown(state);
             if !unknown.is_empty() {
                 return Err((ErrorCode::OPERATION_NOT_ATTEMPTED, unknown));
@@ -114,12 +117,15 @@ impl Serve for AddPartitionsToTxnRequest {
         Outcome::Answer(match result {
             Ok(error) => self.refuse(version, error),
             Err((error, unknown)) => {
-                added(
-                    &self,
-                    |at| {
-                        if unknown.contains(at) { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION } else { error }
-                    },
-                )
+                let answer = added(&self, |at| {
+                    if unknown.contains(at) { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION } else { error }
+                });
+                // As in Kafka, which has them in a table by now.
+                AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(distinct(
+                    answer.results_by_topic_v3_and_below,
+                    |result| result.partition_index,
+                    |_, _| {},
+                ))
             }
         })
     }
@@ -187,7 +193,8 @@ impl Serve for TxnOffsetCommitRequest {
     }
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> TxnOffsetCommitResponse {
-        committed(self, std::iter::repeat(error.code()))
+        let all = self.topics.iter().map(|topic| topic.name.clone()).collect();
+        committed(self, std::iter::repeat(error.code()), &all)
     }
 
     async fn serve(self, context: &Context) -> Outcome<TxnOffsetCommitResponse> {
@@ -205,14 +212,22 @@ impl Serve for TxnOffsetCommitRequest {
                 })
             })
             .collect();
+        let mut any_unknown = false;
+        let mut missing = HashSet::new();
         let codes = context.with(|state| {
             context.coordinates(state, &self.group_id)?;
+            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
+            missing = missing_topics(state, self.topics.iter().map(|topic| &topic.name));
+            any_unknown = known.any_unknown() || !missing.is_empty();
             let transactions = &state.coordinators.transactions;
+            if self.group_id.is_empty() {
+                let error = ErrorCode::INVALID_GROUP_ID.code();
+                return Ok(known.join(std::iter::repeat_n(error, offsets.len())));
+            }
             let allowed = transactions.verify_group(&self.transactional_id, producer, &self.group_id);
             if !allowed.is_none() {
-                return Err(code(allowed, false));
+                return Ok(known.join(std::iter::repeat_n(code(allowed, false).code(), offsets.len())));
             }
-            let (offsets, known) = Known::split(state, offsets, |offset| &offset.partition);
             let has_member = version >= 3;
             let request = TxnCommitRequest {
                 group: self.group_id.to_string(),
@@ -229,7 +244,11 @@ impl Serve for TxnOffsetCommitRequest {
             Ok(known.join(codes.into_iter().map(|error| code(error, false).code())))
         });
         Outcome::Answer(match codes {
-            Ok(codes) => committed(&self, codes),
+            Ok(codes) if any_unknown => {
+                let answer = committed(&self, codes, &missing);
+                TxnOffsetCommitResponse::default().with_topics(joined(answer.topics))
+            }
+            Ok(codes) => committed(&self, codes, &missing),
             Err(error) => self.refuse(version, error),
         })
     }
@@ -238,18 +257,23 @@ impl Serve for TxnOffsetCommitRequest {
 fn committed(
     request: &TxnOffsetCommitRequest,
     codes: impl IntoIterator<Item = i16>,
+    missing: &HashSet<TopicName>,
 ) -> TxnOffsetCommitResponse {
     let mut codes = codes.into_iter();
-    let topics = request.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
-            TxnOffsetCommitResponsePartition::default()
-                .with_partition_index(partition.partition_index)
-                .with_error_code(code)
+    let topics = request
+        .topics
+        .iter()
+        .filter(|topic| !topic.partitions.is_empty() || missing.contains(&topic.name))
+        .map(|topic| {
+            let partitions = topic.partitions.iter().zip(codes.by_ref()).map(|(partition, code)| {
+                TxnOffsetCommitResponsePartition::default()
+                    .with_partition_index(partition.partition_index)
+                    .with_error_code(code)
+            });
+            TxnOffsetCommitResponseTopic::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions.collect())
         });
-        TxnOffsetCommitResponseTopic::default()
-            .with_name(topic.name.clone())
-            .with_partitions(partitions.collect())
-    });
     TxnOffsetCommitResponse::default().with_topics(topics.collect())
 }
 

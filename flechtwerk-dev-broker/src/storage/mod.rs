@@ -130,12 +130,15 @@ impl Storage {
         self.topics.put(topic)
     }
 
-    /// Forgets a topic and removes its files. Drop its logs before.
+    /// Forgets a topic and removes its files. After an error the topic is still there.
     pub fn remove_topic(&mut self, name: &str) -> Result<(), StorageError> {
-        match self.topics.remove(name)? {
-            Some(topic) if self.folder.is_some() => remove_folder(&topic_folder(&self.topics, topic.id)),
-            _ => Ok(()),
+        if let Some(topic) = self.topics.remove(name)?
+            && self.folder.is_some()
+            && let Err(error) = remove_folder(&topic_folder(&self.topics, topic.id))
+        {
+            tracing::warn!(topic = name, "files of a deleted topic stay until the next start: {error}");
         }
+        Ok(())
     }
 
     /// Opens the log of a partition with all that is in it; an empty one if it is new. Put the topic before, and open

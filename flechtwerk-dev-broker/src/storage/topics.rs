@@ -78,22 +78,26 @@ impl TopicsFile {
 
     /// Keeps a topic; after an error nothing has changed.
     pub(crate) fn put(&mut self, topic: TopicMeta) -> Result<(), StorageError> {
-        let mut changed = self.clone();
-        changed.topics.insert(topic.name.clone(), topic);
-        changed.save()?;
-        *self = changed;
-        Ok(())
+        let name = topic.name.clone();
+        let before = self.topics.insert(name.clone(), topic);
+        self.save().inspect_err(|_| {
+            match before {
+                Some(before) => self.topics.insert(name, before),
+                None => self.topics.remove(&name),
+            };
+        })
     }
 
     /// Forgets a topic; after an error nothing has changed.
     pub(crate) fn remove(&mut self, name: &str) -> Result<Option<TopicMeta>, StorageError> {
-        let mut changed = self.clone();
-        let removed = changed.topics.remove(name);
-        if removed.is_some() {
-            changed.save()?;
-            *self = changed;
+        let Some(removed) = self.topics.remove(name) else { return Ok(None) };
+        match self.save() {
+            Ok(()) => Ok(Some(removed)),
+            Err(error) => {
+                self.topics.insert(name.to_owned(), removed);
+                Err(error)
+            }
         }
-        Ok(removed)
     }
 
     /// The folder that the file lies in.

@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -15,6 +16,10 @@ use super::api::Api;
 
 /// Up to this length a frame's memory is taken at once; beyond, it grows with what has come.
 const PIECE: usize = 256 * 1024;
+/// A client that has sent or read nothing for so long stands still.
+pub(crate) const STALLED: Duration = Duration::from_secs(1);
+/// For so long a request or an answer waits for memory.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Key, version and correlation id: what every request has.
 const MIN_FRAME: usize = 8;
 
@@ -29,6 +34,8 @@ pub(crate) enum FrameError {
     CutOff,
     #[error("all connections together hold more than {0} bytes of unfinished requests and answers")]
     Budget(usize),
+    #[error("the client stands still, and others need the memory")]
+    Stalled,
     #[error("reading failed")]
     Io(#[source] io::Error),
 }
@@ -46,10 +53,15 @@ impl FrameBudget {
     }
 
     /// Takes so many bytes, for an answer that is being written.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Share, FrameError> {
+    pub(crate) async fn take(&self, bytes: usize) -> Result<Share, FrameError> {
         let mut share = self.nothing();
-        share.grow(bytes)?;
+        share.grow(bytes).await?;
         Ok(share)
+    }
+
+    /// So much is taken that a client which stands still has to go.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.limit / 2
     }
 
     fn nothing(&self) -> Share {
@@ -66,10 +78,26 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    fn grow(&mut self, bytes: usize) -> Result<(), FrameError> {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes = self.bytes.saturating_add(bytes);
-        if before.saturating_add(bytes) > self.limit { Err(FrameError::Budget(self.limit)) } else { Ok(()) }
+    /// Waits for a while where there is not so much left: those that stand still are being thrown out.
+    async fn grow(&mut self, bytes: usize) -> Result<(), FrameError> {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.try_grow(bytes) {
+            let never = self.bytes.saturating_add(bytes) > self.limit;
+            if never || Instant::now() >= deadline {
+                return Err(FrameError::Budget(self.limit));
+            }
+            tokio::time::sleep(STALLED / 20).await;
+        }
+        Ok(())
+    }
+
+    fn try_grow(&mut self, bytes: usize) -> bool {
+        let enough = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        let grown = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).is_ok();
+        if grown {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+        grown
     }
 }
 
@@ -124,7 +152,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         while frame.len() < length {
             let have = frame.len();
             let piece = (length.saturating_sub(have)).min(PIECE.max(have));
-            share.grow(piece)?;
+            share.grow(piece).await?;
             let end = have.saturating_add(piece);
             frame.reserve_exact(piece);
             frame.resize(end, 0);
@@ -142,10 +170,16 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     async fn fill(&mut self, into: &mut [u8]) -> Result<(), FrameError> {
-        match self.from.read_exact(into).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(FrameError::CutOff),
-            Err(error) => Err(FrameError::Io(error)),
+        let mut rest = into;
+        while !rest.is_empty() {
+            match tokio::time::timeout(STALLED, self.from.read(rest)).await {
+                Ok(Ok(0)) => return Err(FrameError::CutOff),
+                Ok(Ok(count)) => rest = rest.get_mut(count..).unwrap_or_default(),
+                Ok(Err(error)) => return Err(FrameError::Io(error)),
+                Err(_) if self.budget.is_tight() => return Err(FrameError::Stalled),
+                Err(_) => {}
+            }
         }
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod tests;
 
 pub(crate) use ahead::ReadAhead;
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameError, FrameReader};
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader, STALLED};
 pub(crate) use header::{Parsed, RequestHeader};
 pub(crate) use message::{Malformed, decode, encode};
 #[cfg(any(test, feature = "fuzzing"))]

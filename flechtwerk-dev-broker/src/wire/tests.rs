@@ -154,7 +154,7 @@ fn the_header_version_is_that_of_the_protocol() {
 }
 
 fn read(bytes: &[u8]) -> Result<Option<Bytes>, FrameError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(FrameReader::new(bytes, 64 * 1024 * 1024, FrameBudget::new(8 * 1024 * 1024)).next())
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Running {
     _broker: flechtwerk_dev_broker::DevBroker,
 }
 
-/// Starts the broker with the inputs and outputs of all stages, and points the settings to it. The changelogs are
-/// created by the pipeline's own start.
+/// Starts the broker with all topics of the stages, and points the settings to it. The changelogs are created by the
+/// pipeline's own start.
 #[cfg(feature = "dev-broker")]
 pub(super) fn start(
     dev: Dev,
@@ -35,11 +35,11 @@ pub(super) fn start(
     use flechtwerk_dev_broker::{DevBroker, NewTopic};
 
     use crate::settings::{SchemaRegistry, StoreKind};
+    use crate::startup::roles;
 
-    let topics = stages.iter().flat_map(|Chosen { names, .. }| names.inputs.iter().chain(&names.outputs));
-    let topics: std::collections::BTreeSet<_> = topics.collect();
-    let builder = topics.into_iter().fold(DevBroker::builder(), |builder, topic| {
-        builder.topic(NewTopic::new(topic.to_string(), dev.partitions))
+    let builder = roles(stages).into_iter().fold(DevBroker::builder(), |builder, (topic, role)| {
+        let new = NewTopic::new(topic.to_string(), dev.partitions);
+        builder.topic(if role.is_read_whole() { new.config("cleanup.policy", "compact") } else { new })
     });
     let broker = builder.start().map_err(|error| Problem {
         what: format!("the development broker does not start: {error}"),

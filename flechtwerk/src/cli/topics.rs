@@ -112,10 +112,11 @@ fn summary(existing: &BTreeMap<Arc<str>, TopicDescription>, made: &[NewTopic], s
     let is_changelog =
         |name: &str| stages.iter().any(|chosen| chosen.names.changelog.as_deref() == Some(name));
     let rows = all.iter().map(|(name, (partitions, what))| {
-        let is_table = roles.get(*name).is_some_and(|role| !role.table_of.is_empty());
-        let kind = match (is_changelog(name), is_table) {
+        let role = roles.get(*name);
+        let kind = match (is_changelog(name), role) {
             (true, _) => "changelog",
-            (_, true) => "table",
+            (_, Some(role)) if !role.table_of.is_empty() => "table",
+            (_, Some(role)) if !role.configures.is_empty() => "config",
             _ => "topic",
         };
         vec![(*name).to_owned(), kind.into(), partitions.to_string(), (*what).to_owned()]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::BoxError;
+use crate::format::{self, Kind};
 use crate::record::Headers;
 use crate::timers::{Clock, DueBy};
 
@@ -53,8 +54,8 @@ pub enum StateChange {
 
 /// The records of one state key within a round, and that key's state.
 pub struct Bucket {
-    /// The state key (S2.3); empty for null record keys of stages without state.
-    pub key: Bytes,
+    /// Where the changelog has the state: the kind byte, and the state key (S2.3).
+    pub changelog_key: Bytes,
     /// The bucket's records: a range of [`Round::records`], in the order of processing.
     pub records: Range<usize>,
     /// The state before the round, as encoded in the changelog (version and codec bytes).
@@ -71,9 +72,9 @@ pub struct Bucket {
 
 impl Bucket {
     /// A bucket with nothing stored yet.
-    pub fn new(key: Bytes, records: Range<usize>) -> Bucket {
+    pub fn new(changelog_key: Bytes, records: Range<usize>) -> Bucket {
         Bucket {
-            key,
+            changelog_key,
             records,
             state: None,
             change: StateChange::Unchanged,
@@ -81,6 +82,18 @@ impl Bucket {
             timers_change: StateChange::Unchanged,
             fired: 0,
         }
+    }
+
+    /// The same of a state key.
+    pub fn of(key: &[u8], records: Range<usize>) -> Bucket {
+        let mut changelog_key = Vec::with_capacity(1 + key.len());
+        format::put_key(Kind::State, key, &mut changelog_key);
+        Bucket::new(changelog_key.into(), records)
+    }
+
+    /// The state key; empty for null record keys of stages without state.
+    pub fn key(&self) -> Bytes {
+        self.changelog_key.slice(1..)
     }
 }
 

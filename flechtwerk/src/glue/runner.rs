@@ -21,7 +21,7 @@ use super::{
     StateChange, TimerPlace, Times,
 };
 use super::{Outcome, Params, SharedParams, Tried, Trouble, Visit};
-use crate::out::Buffer;
+use crate::out::Pool;
 use crate::timers::DueBy;
 
 /// Why a round stopped.
@@ -152,7 +152,7 @@ async fn drive<S: Stage>(
 ) -> Result<(), Stop> {
     let OfRound { records, meter, .. } = *round;
     let mut end =
-        End { pool: Vec::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, records, env, meter };
+        End { pool: Pool::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, records, env, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
@@ -181,7 +181,7 @@ async fn drive<S: Stage>(
 /// The bucket's key, where its processing needs it.
 fn needed_key<S: Stage>(bucket: &Bucket) -> Option<Bytes> {
     let needed = (S::INFO.custom_key && S::INFO.policy.named) || S::INFO.takes_timers();
-    needed.then(|| bucket.key.clone())
+    needed.then(|| bucket.key())
 }
 
 /// A pinned place for one future after another.
@@ -205,7 +205,7 @@ impl<F: Future> Future for Place<F> {
     }
 }
 
-fn open<S: Stage>(bucket: &Bucket, times: Times, pool: &mut Vec<Buffer>) -> Result<S::Slots, Stop> {
+fn open<S: Stage>(bucket: &Bucket, times: Times, pool: &mut Pool) -> Result<S::Slots, Stop> {
     let (stored, timers) = (bucket.state.as_ref(), bucket.timers.as_ref());
     let mut opening = Opening { stored, timers, times, outputs: 0, pool };
     caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
@@ -271,7 +271,7 @@ async fn process<S: Stage>(
 
 /// What is needed to end buckets.
 struct End<'a> {
-    pool: Vec<Buffer>,
+    pool: Pool,
     scratch: Vec<u8>,
     states: BytesMut,
     outputs: &'a mut Outputs,
@@ -304,8 +304,8 @@ impl End<'_> {
         for change in [&bucket.change, &bucket.timers_change] {
             match change {
                 StateChange::Unchanged => {}
-                StateChange::Deleted => self.meter.add(bucket.key.len())?,
-                StateChange::Set(value) => self.meter.add(bucket.key.len() + value.len())?,
+                StateChange::Deleted => self.meter.add(bucket.changelog_key.len())?,
+                StateChange::Set(value) => self.meter.add(bucket.changelog_key.len() + value.len())?,
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::input::{Accepts, Input, IsRecord};
 use crate::invalid::{Answer, Invalid};
-use crate::out::Buffer;
+use crate::out::Pool;
 use crate::param::{Slot, SlotParts};
 use crate::record::Record;
 use crate::resource::Res;
@@ -36,7 +36,7 @@ pub struct Opening<'a> {
     pub(crate) times: Times,
     /// How many outputs were opened before this one.
     pub(crate) outputs: u16,
-    pub(crate) pool: &'a mut Vec<Buffer>,
+    pub(crate) pool: &'a mut Pool,
 }
 
 /// Where parameters leave their results, after the last record of a bucket.
@@ -46,7 +46,7 @@ pub struct Closing<'a> {
     pub(crate) stored_timers: Option<&'a Bytes>,
     pub(crate) timers_change: &'a mut StateChange,
     pub(crate) outputs: &'a mut Outputs,
-    pub(crate) pool: &'a mut Vec<Buffer>,
+    pub(crate) pool: &'a mut Pool,
     pub(crate) scratch: &'a mut Vec<u8>,
     /// Holds the new states of a round, one behind the other.
     pub(crate) states: &'a mut BytesMut,

@@ -5,6 +5,8 @@
 #[path = "../../../tests/src/schema_registry.rs"]
 pub(crate) mod stand_in;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use self::stand_in::{Conduct, StandIn};
@@ -107,6 +109,28 @@ fn what_is_no_registry_is_told() {
     stand_in.conduct(Conduct { status: Some(302), ..Conduct::default() });
     let fault = client(&stand_in.url, &Credentials::Nobody).latest("s").unwrap_err();
     assert!(!fault.passes() && fault.to_string().contains("not followed"), "{fault}");
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_not_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                line.clear();
+            }
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", LONGEST + 1);
+            // Who asked hangs up before the end.
+            let _ = (&stream).write_all(head.as_bytes()).and_then(|()| {
+                std::io::copy(&mut std::io::repeat(b' ').take(LONGEST + 1), &mut &stream).map(drop)
+            });
+        }
+    });
+    let fault = client(&url, &Credentials::Nobody).latest("s").unwrap_err();
+    assert!(!fault.passes() && fault.to_string().contains("longer than 16777216 bytes"), "{fault}");
 }
 
 #[test]

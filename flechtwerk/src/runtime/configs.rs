@@ -119,7 +119,7 @@ fn load_one(
     let limit = plan.limits.broker_timeout;
     let who = format!("the configs of stage {name}");
     let asking = Asking { schemas: plan.schemas.as_ref(), who: &who, limit, cancel };
-    let configs = Configs::load(stage.stage, &stage.names, stage.partitions, &*reader, &asking, notices)?;
+    let configs = Configs::load(stage.stage, &stage.names, stage.partitions, &reader, &asking, notices)?;
     Ok(configs.map(|configs| Loaded { reader, configs }))
 }
 
@@ -130,7 +130,7 @@ impl Configs {
         stage: &'static dyn AnyStage,
         names: &StageNames,
         tokens: i32,
-        reader: &dyn Reader,
+        reader: &Arc<dyn Reader>,
         asking: &Asking<'_>,
         notices: Notices,
     ) -> Result<Option<Arc<Configs>>, Failure> {
@@ -157,7 +157,7 @@ impl Configs {
         }
     }
 
-    fn read(&self, reader: &dyn Reader, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
+    fn read(&self, reader: &Arc<dyn Reader>, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
         let (topics, types) = (&*self.names.inputs, self.stage.info().inputs);
         let open = Open { reader, topics, types, partitions: self.tokens };
         tracing::info!(stage = self.names.stage, ?topics, "reading configs");

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use crate::glue::RawRecord;
+
 #[cfg(feature = "simulation")]
 pub use simulated::{Host, install};
 
@@ -24,6 +26,17 @@ pub(super) fn now() -> Instant {
 /// How long ago that was.
 pub(super) fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)
+}
+
+/// What a round begins with: only a simulation looks at it.
+pub(super) fn round(partition: i32, records: &[RawRecord]) {
+    #[cfg(feature = "simulation")]
+    if let Some(host) = simulated::host() {
+        let places: Vec<_> = records.iter().map(|record| (record.input, record.offset)).collect();
+        host.round(partition, places);
+    }
+    #[cfg(not(feature = "simulation"))]
+    let _ = (partition, records);
 }
 
 /// A number that nobody can foretell.
@@ -117,6 +130,8 @@ mod simulated {
         fn now(&self) -> Instant;
         /// The next number.
         fn random(&self) -> u64;
+        /// A round begins with these records, by input and offset.
+        fn round(&self, partition: i32, records: Vec<(u16, i64)>);
         /// Holds the calling thread up until `ready` says true, or until this time. `ready` is asked whenever something has
         /// happened in the process.
         fn wait(&self, until: Instant, ready: &mut dyn FnMut() -> bool);

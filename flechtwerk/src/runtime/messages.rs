@@ -11,6 +11,13 @@ use crate::observe::names;
 use crate::port::StoreError;
 use crate::task::{InputRange, Stop, Warning};
 
+/// What to do about a state of a version that is not known.
+const OTHER_VERSION: &str = "a newer program has written it and can read it; if the version is an older one, name the way from it \
+     with `upgrade_from`; or `reset` the stage, which begins it anew";
+/// The same of one that the type does not fit.
+const OTHER_TYPE: &str = "the type has changed under the same version: raise it, and name the way from the old type with \
+     `upgrade_from`; or `reset` the stage, which begins it anew";
+
 /// "words/3 offsets 17 to 20", for each input.
 pub(super) fn places(context: &StageContext, partition: i32, records: &[RawRecord]) -> String {
     let mut text = String::new();
@@ -75,10 +82,12 @@ pub(super) fn record_failure(
         ),
         FailureKind::State { version: Some(version) } => format!(
             "stage {stage}: the state for the record at {place} is of version {version}, which this program does \
-             not know: {error}"
+             not know: {error}; {OTHER_VERSION}"
         ),
         FailureKind::State { version: None } => {
-            format!("stage {stage}: the state for the record at {place} can't be decoded: {error}")
+            format!(
+                "stage {stage}: the state for the record at {place} can't be decoded: {error}; {OTHER_TYPE}"
+            )
         }
         FailureKind::Upgrade { version } => format!(
             "stage {stage}: the state for the record at {place} is of version {version} and can't be upgraded: \
@@ -118,13 +127,14 @@ pub(super) fn timer_failure(
             context.names.outputs[usize::from(*output)]
         ),
         FailureKind::State { version: Some(version) } => format!(
-            "stage {stage}: the state for {place} is of version {version}, which this program does not know: {error}"
+            "stage {stage}: the state for {place} is of version {version}, which this program does not know: {error}; \
+             {OTHER_VERSION}"
         ),
         FailureKind::Upgrade { version } => format!(
             "stage {stage}: the state for {place} is of version {version} and can't be upgraded: {error}; {again}"
         ),
         FailureKind::State { version: None } => {
-            format!("stage {stage}: the state for {place} can't be decoded: {error}")
+            format!("stage {stage}: the state for {place} can't be decoded: {error}; {OTHER_TYPE}")
         }
         FailureKind::EncodeState => {
             format!("stage {stage}: the state made at {place} can't be encoded: {error}")
@@ -189,10 +199,11 @@ pub(super) fn config_failure(
             format!("stage {stage}: a message to topic {topic} made at {place} can't be encoded: {error}")
         }
         FailureKind::State { version: Some(version) } => format!(
-            "stage {stage}: the cursor of {place} is of version {version}, which this program does not know: {error}"
+            "stage {stage}: the cursor of {place} is of version {version}, which this program does not know: {error}; \
+             {OTHER_VERSION}"
         ),
         FailureKind::State { version: None } => {
-            format!("stage {stage}: the cursor of {place} can't be decoded: {error}")
+            format!("stage {stage}: the cursor of {place} can't be decoded: {error}; {OTHER_TYPE}")
         }
         FailureKind::Upgrade { version, .. } => {
             format!("stage {stage}: the cursor of {place}, of version {version}, can't be upgraded: {error}")

@@ -154,7 +154,7 @@ impl Reading {
     /// aborted records count as consumed.
     pub(super) fn reach_ends(&mut self, held: &Held) {
         for (input, position) in self.positions.iter_mut().enumerate() {
-            if !held.holds(input) {
+            if !held.holds(input) && !flawed!(EndsIgnored) {
                 *position = (*position).max(self.ends[input]);
             }
         }

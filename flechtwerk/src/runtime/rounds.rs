@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::context::StageContext;
 use super::error::{Failure, chain};
+use super::host;
 use super::messages;
 use crate::glue::{Env, Outputs, RawRecord, RoundEnd, Times};
 use crate::port::Store;
@@ -85,6 +86,7 @@ pub(super) fn start(
         false => messages::due_timers(partition),
     };
     context.watchdog.start(partition, place);
+    host::round(partition, &records);
     let keys = match context.info.custom_key {
         true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),
         false => None,
@@ -136,33 +138,37 @@ fn look_up(
     overlay: &Overlay,
     store: Option<&dyn Store>,
 ) -> Result<(), String> {
-    let Grouped { round, changelog_keys, timer_keys } = grouped;
+    let Grouped { round, timer_keys } = grouped;
     if context.info.state().is_some() {
-        look_up_each(changelog_keys, overlay, store, |bucket, state| round.buckets[bucket].state = state)?;
+        let states = look_up_each(round.buckets.iter().map(|bucket| &bucket.changelog_key), overlay, store)?;
+        round.buckets.iter_mut().zip(states).for_each(|(bucket, state)| bucket.state = state);
     }
-    look_up_each(timer_keys, overlay, store, |bucket, timers| round.buckets[bucket].timers = timers)
+    let timers = look_up_each(timer_keys.iter(), overlay, store)?;
+    round.buckets.iter_mut().zip(timers).for_each(|(bucket, timers)| bucket.timers = timers);
+    Ok(())
 }
 
 /// What lies under each key: from the overlay where it is newer than the store, else from the store.
-fn look_up_each(
-    keys: &[Bytes],
+fn look_up_each<'a>(
+    keys: impl ExactSizeIterator<Item = &'a Bytes>,
     overlay: &Overlay,
     store: Option<&dyn Store>,
-    mut put: impl FnMut(usize, Option<Bytes>),
-) -> Result<(), String> {
-    let mut missing: Vec<usize> = Vec::new();
-    for (index, key) in keys.iter().enumerate() {
-        match overlay.get(key) {
-            Some(value) => put(index, value),
-            None => missing.push(index),
+) -> Result<Vec<Option<Bytes>>, String> {
+    let mut values = Vec::with_capacity(keys.len());
+    let (mut missing, mut places) = (Vec::with_capacity(keys.len()), Vec::new());
+    for key in keys {
+        let newer = overlay.get(key);
+        if newer.is_none() {
+            missing.push(&key[..]);
+            places.push(values.len());
         }
+        values.push(newer.flatten());
     }
-    let Some(store) = store.filter(|_| !missing.is_empty()) else { return Ok(()) };
-    let keys: Vec<&[u8]> = missing.iter().map(|index| &keys[*index][..]).collect();
-    let mut found = Vec::with_capacity(keys.len());
-    store.get_many(&keys, &mut found).map_err(|error| chain(&error))?;
-    missing.into_iter().zip(found).for_each(|(index, value)| put(index, value));
-    Ok(())
+    let Some(store) = store.filter(|_| !missing.is_empty()) else { return Ok(values) };
+    let mut found = Vec::with_capacity(missing.len());
+    store.get_many(&missing, &mut found).map_err(|error| chain(&error))?;
+    places.into_iter().zip(found).for_each(|(place, value)| values[place] = value);
+    Ok(values)
 }
 
 /// The state that a change is compared with: the one that its round was given.

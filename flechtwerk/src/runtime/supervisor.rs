@@ -14,6 +14,8 @@ use super::configs::Loaded;
 use super::context::{Changelog, Limits, StageContext};
 use super::error::{Failure, RunError};
 use super::host;
+#[cfg(feature = "kafka")]
+use super::input_watch::InputWatch;
 use super::lag;
 use super::messages;
 use super::stage::{Notice, Notices, StageInstance};
@@ -168,7 +170,12 @@ fn work(
     // Before any group is joined: a token that starts finds all its configs (S10.5).
     let Some(loaded) = configs::load(&plan, sender, notices)? else { return Ok(()) };
     start_stages(plan, (pool.env(), pool.runtime()), sender, tables, loaded, stages)?;
-    *lag = Some(lag::Observer::start(stages.iter().map(|stage| stage.context().clone()).collect()));
+    let contexts: Vec<_> = stages.iter().map(|stage| stage.context().clone()).collect();
+    let failed = sender.clone();
+    let _inputs = InputWatch::start(contexts.clone(), move |failure| {
+        let _ = failed.send(Notice::Failed(failure));
+    });
+    *lag = Some(lag::Observer::start(contexts));
     supervise(stages, notices)
 }
 

@@ -106,7 +106,7 @@ impl Tables {
             let topics = [filling.topic.clone()];
             let who = filling.to_string();
             let asking = Asking { schemas: schemas.as_ref(), who: &who, limit, cancel: &cancel };
-            let open = Open { reader: &*reader, topics: &topics, types: &types, partitions };
+            let open = Open { reader: &reader, topics: &topics, types: &types, partitions };
             if let Err(failure) = filling.run(open, &asking, &restores, read) {
                 // The supervisor outlives its tables.
                 let _ = sender.send(Notice::Failed(failure));

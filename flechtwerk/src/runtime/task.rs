@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
 use super::control::{Control, end_worker, start_worker, thread_died};
+use super::early::Early;
 use super::error::Failure;
 use super::host;
 use super::messages;
@@ -24,7 +25,7 @@ use super::worker::{Report, Work, Worker};
 use crate::glue::{Env, Mark, Outputs, RawRecord, Times};
 use crate::observe::names;
 use crate::port::Store;
-use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Overlay};
+use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Outcome, Overlay};
 
 mod firing;
 mod taking;
@@ -65,6 +66,7 @@ pub(super) async fn run(
             },
             report = reports.recv() => match report {
                 Some(Report::Event(event)) => task.report(event),
+                Some(Report::Sent { id, outcome, applied }) => task.sent(id, outcome, applied),
                 Some(Report::Store(store)) => task.store = Some(store),
                 Some(Report::Failed(failure)) => task.fail(failure),
                 Some(Report::Gone) | None => {
@@ -88,6 +90,7 @@ struct Task {
     partition: i32,
     machine: Machine,
     worker: Worker,
+    early: Early,
     notices: Notices,
     notify: Arc<Notify>,
     store: Option<Arc<dyn Store>>,
@@ -134,6 +137,7 @@ impl Task {
             partition,
             machine,
             worker,
+            early: Early::default(),
             notices,
             notify: Arc::new(Notify::new()),
             store: None,
@@ -189,6 +193,14 @@ impl Task {
         }
     }
 
+    fn sent(&mut self, id: BatchId, outcome: Outcome, applied: Option<Event>) {
+        self.early.give(applied);
+        self.report(Event::Sent { id, outcome });
+        if let Some(applied) = self.early.take() {
+            self.report(applied);
+        }
+    }
+
     fn control(&mut self, control: Control) {
         if let (Some(limit), None) = (control.limit(&self.context), self.end_until) {
             self.end_until = Some(host::now() + limit);
@@ -230,8 +242,10 @@ impl Task {
                     self.worker.ask(Work::Send { batch, stamp, positions, paced });
                 }
                 Command::Apply { id, stamp } => {
-                    let batch = self.batch(id);
-                    self.worker.ask(Work::Apply { batch, stamp });
+                    if !self.early.ask() {
+                        let batch = self.batch(id);
+                        self.worker.ask(Work::Apply { batch, stamp });
+                    }
                 }
                 Command::Warn(warning) => messages::warn(&self.context, self.partition, &warning),
                 Command::Fail(why) => {
@@ -368,9 +382,13 @@ impl Task {
                 self.timers_changed(&mut grouped);
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
-                for (bucket, key) in round.buckets.drain(..).zip(grouped.changelog_keys) {
-                    let before = rounds::before(bucket.state, self.store.as_deref(), &key);
-                    self.overlay.change(key, before, bucket.change);
+                for bucket in round.buckets.drain(..) {
+                    let before = rounds::before(bucket.state, self.store.as_deref(), &bucket.changelog_key);
+                    self.overlay.change(bucket.changelog_key, before, bucket.change);
+                }
+                if flawed!(SkippedNotCommitted) {
+                    let skipped = &self.building.outputs.invalid;
+                    round.records.retain(|record| skipped.iter().all(|skipped| skipped.at != record.at()));
                 }
                 if let Some(reading) = &mut self.reading {
                     reading.processed(&round.records);

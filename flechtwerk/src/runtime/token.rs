@@ -12,6 +12,7 @@ use super::batch::ClosedBatch;
 use super::configs::Change;
 use super::context::StageContext;
 use super::control::{Control, end_worker, start_worker, thread_died};
+use super::early::Early;
 use super::error::Failure;
 use super::messages;
 use super::polls::{Finished, Polls};
@@ -19,7 +20,7 @@ use super::stage::Notices;
 use super::worker::{Report, Work, Worker};
 use crate::observe::names;
 use crate::port::Store;
-use crate::task::{BatchId, Command, Config as MachineConfig, Event, FIRST_POSITIONS, Machine};
+use crate::task::{BatchId, Command, Config as MachineConfig, Event, FIRST_POSITIONS, Machine, Outcome};
 
 /// Looks for what is due now and then even if nothing woke the token.
 const FALLBACK: Duration = Duration::from_secs(5);
@@ -46,6 +47,7 @@ pub(super) async fn run(
         positions: vec![0; leases],
         machine,
         worker,
+        early: Early::default(),
         notices,
         store: None,
         changes: None,
@@ -69,6 +71,7 @@ pub(super) async fn run(
             control = controls.recv() => token.control(control.unwrap_or(Control::Halt)),
             report = reports.recv() => match report {
                 Some(Report::Event(event)) => token.report(event),
+                Some(Report::Sent { id, outcome, applied }) => token.sent(id, outcome, applied),
                 Some(Report::Store(store)) => token.store = Some(store),
                 Some(Report::Failed(failure)) => token.fail(failure),
                 Some(Report::Gone) | None => {
@@ -120,6 +123,7 @@ struct Token {
     positions: Vec<i64>,
     machine: Machine,
     worker: Worker,
+    early: Early,
     notices: Notices,
     store: Option<Arc<dyn Store>>,
     changes: Option<UnboundedReceiver<Change>>,
@@ -159,6 +163,14 @@ impl Token {
             }
         }
         self.step(event);
+    }
+
+    fn sent(&mut self, id: BatchId, outcome: Outcome, applied: Option<Event>) {
+        self.early.give(applied);
+        self.report(Event::Sent { id, outcome });
+        if let Some(applied) = self.early.take() {
+            self.report(applied);
+        }
     }
 
     fn control(&mut self, control: Control) {
@@ -202,8 +214,10 @@ impl Token {
                     self.worker.ask(Work::Send { batch, stamp, positions, paced });
                 }
                 Command::Apply { id, stamp } => {
-                    let batch = self.batch(id);
-                    self.worker.ask(Work::Apply { batch, stamp });
+                    if !self.early.ask() {
+                        let batch = self.batch(id);
+                        self.worker.ask(Work::Apply { batch, stamp });
+                    }
                 }
                 Command::Warn(warning) => messages::warn(&self.context, self.number, &warning),
                 Command::Fail(why) => {

@@ -11,6 +11,7 @@ use super::host;
 use crate::duration::duration_text;
 use crate::format::ChangelogRecord;
 use crate::glue::{Cause, OutputRecord, Outputs};
+use crate::partitioner::partition_of;
 use crate::port::{BrokerError, ErrorKind, OffsetCommit, Producer, Unanswered};
 use crate::task::{Abort, Outcome, Stamp};
 
@@ -110,7 +111,14 @@ fn attempt(
                 &kept
             }
         };
-        producer.produce_changelog(&changelog.topic, transaction.partition, changes)?;
+        if flawed!(ChangelogByKey) {
+            for change in changes.chunks(1) {
+                let partition = partition_of(&change[0].key, changelog.partitions);
+                producer.produce_changelog(&changelog.topic, partition, change)?;
+            }
+        } else {
+            producer.produce_changelog(&changelog.topic, transaction.partition, changes)?;
+        }
         crash_point!(AfterProduceChangelog);
     }
     let committed = repeat(cancel, until, || producer.commit(COMMIT_SLICE));

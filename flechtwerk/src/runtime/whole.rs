@@ -8,8 +8,9 @@ use super::context::{Cancel, repeat};
 use super::error::Failure;
 use super::restore::Parker;
 use super::schemas::Asking;
+use super::topic_watch::TopicWatch;
 use crate::glue::{RawRecord, TopicInfo};
-use crate::port::{Queue, Reader, Schemas, TopicPartition};
+use crate::port::{BrokerError, Queue, Reader, Schemas, TopicPartition};
 
 /// Records taken from a partition at once.
 const CHUNK_RECORDS: usize = 10_000;
@@ -24,7 +25,7 @@ const STILL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Topics to read.
 pub(super) struct Open<'a> {
-    pub(super) reader: &'a dyn Reader,
+    pub(super) reader: &'a Arc<dyn Reader>,
     pub(super) topics: &'a [Arc<str>],
     /// Their types.
     pub(super) types: &'a [&'static TopicInfo],
@@ -58,6 +59,7 @@ pub(super) struct Whole {
     partitions: Vec<Partition>,
     parker: Parker,
     records: Vec<RawRecord>,
+    watch: TopicWatch,
 }
 
 /// What one turn through all partitions took.
@@ -74,6 +76,8 @@ impl Whole {
     pub(super) fn open(open: Open<'_>, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
         let Open { reader, topics, types, partitions: count } = open;
         let &Asking { schemas, who, limit, cancel } = asking;
+        // Before anything of them is read.
+        let Some(watch) = TopicWatch::begin(reader, topics, who, limit, cancel)? else { return Ok(None) };
         let parker = Parker::new();
         let mut partitions = Vec::new();
         for (input, topic) in (0..).zip(topics) {
@@ -98,6 +102,7 @@ impl Whole {
             partitions,
             parker,
             records: Vec::new(),
+            watch,
         }))
     }
 
@@ -152,6 +157,7 @@ impl Whole {
 
     /// Takes what every partition has, or less if it is cancelled.
     fn turn(&mut self, take: &mut impl FnMut(&RawRecord)) -> Result<Turn, Failure> {
+        self.watch.look(&self.who)?;
         let (mut records, mut bytes) = (0, 0);
         let (schemas, who) = (self.schemas.as_ref(), &*self.who);
         let asking = Asking { schemas, who, limit: self.limit, cancel: &self.cancel };
@@ -160,7 +166,7 @@ impl Whole {
             let taken = partition
                 .queue
                 .take(CHUNK_RECORDS, CHUNK_BYTES, &mut self.records)
-                .map_err(|error| Failure::broker_of(&self.who, &format!("read {}", partition.at), &error))?;
+                .map_err(|error| not_read(&self.who, &partition.at, partition.position, &error))?;
             // Nothing of it counts, so that nobody takes the reading for whole.
             if !asking.ask(&self.types, &self.records)? {
                 break;
@@ -184,4 +190,14 @@ impl Whole {
         let behind = self.partitions.iter().find(|partition| partition.left() > 0);
         behind.map_or(String::new(), |one| format!("{} at offset {} of {}", one.at, one.position, one.end))
     }
+}
+
+fn not_read(who: &str, at: &TopicPartition, position: i64, error: &BrokerError) -> Failure {
+    if error.code == "OFFSET_OUT_OF_RANGE" {
+        return Failure::new(format!(
+            "{who}: offset {position} of {at} is no longer there: records were deleted before they were read, or the topic was \
+             made anew, and what is held of it may be wrong; start again: it is read from its beginning then"
+        ));
+    }
+    Failure::broker_of(who, &format!("read {at}"), error)
 }

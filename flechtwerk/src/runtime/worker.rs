@@ -16,15 +16,15 @@ use super::patience::Patience;
 use super::restore::{Unrestored, restore};
 use super::transaction::{self, Transaction};
 use crate::observe::names;
-use crate::port::{Committed, ErrorKind, Producer, Store, StoreError, StoreId, TopicPartition};
-use crate::task::{CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
+use crate::port::{Committed, Producer, Store, StoreError, StoreId, TopicPartition};
+use crate::task::{BatchId, CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
+
+mod fence;
 
 /// How often an idle producer's logs and events are served.
 const SERVE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time limit of one question to the cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
-/// A fence that takes no longer is nothing to speak of: the coordinator is just made, moves, or still ends a transaction.
-const FENCE_QUIET: Duration = Duration::from_secs(10);
 /// Pause before a batch is sent again that was refused because the group moved on.
 const REDO_PAUSE: Duration = Duration::from_millis(20);
 
@@ -45,6 +45,13 @@ pub(super) enum Work {
 /// What comes back.
 pub(super) enum Report {
     Event(Event),
+    /// What has become of a batch. A committed one is in the store by then, or has failed there, and the event says which: the
+    /// answer to the command that the machine is about to give.
+    Sent {
+        id: BatchId,
+        outcome: Outcome,
+        applied: Option<Event>,
+    },
     /// The store is open; comes before [`Event::StoreOpened`].
     Store(Arc<dyn Store>),
     /// The process must stop.
@@ -168,8 +175,12 @@ impl Thread {
             Work::OpenStore { wiped } => self.open_store(wiped),
             Work::Restore { end, stamp } => self.restore(end, stamp.as_deref()),
             Work::ReadRanges => self.read_ranges(),
-            Work::Send { batch, stamp, positions, paced } => self.send(&batch, &stamp, &positions, paced),
-            Work::Apply { batch, stamp } => self.apply(batch, &stamp),
+            Work::Send { batch, stamp, positions, paced } => self.send(batch, &stamp, &positions, paced),
+            Work::Apply { batch, stamp } => {
+                let answer = self.apply(batch, &stamp)?;
+                self.report(answer);
+                Ok(())
+            }
             Work::Quit { flush } => {
                 if flush
                     && let Some(store) = &self.store
@@ -183,70 +194,6 @@ impl Thread {
                     );
                 }
                 Ok(())
-            }
-        }
-    }
-
-    /// Fences in short attempts with a fresh producer each: over an open transaction the client would wait for
-    /// half a second otherwise.
-    fn fence(&mut self) -> Result<(), Failure> {
-        self.producer = None;
-        let context = self.context.clone();
-        if flawed!(PositionsBeforeFence) {
-            self.early = context.group.committed(&self.inputs, ASK_LIMIT).ok().map(positions);
-        }
-        let mut transactional_id = context.names.transactional_id(self.partition);
-        if flawed!(RandomTransactionalId) {
-            transactional_id += &format!("-{}", host::random());
-        }
-        let warm_up = &context.names.leases[0];
-        let until = host::now() + context.limits.broker_timeout;
-        let mut limit = Duration::from_millis(100);
-        let mut quiet_until = host::now() + FENCE_QUIET;
-        loop {
-            if self.cancel.is_cancelled() {
-                return Ok(());
-            }
-            let result = context.producers.create(&transactional_id, warm_up).and_then(|mut producer| {
-                crash_point!(BeforeFence);
-                producer.fence(limit)?;
-                crash_point!(AfterFence);
-                Ok(producer)
-            });
-            match result {
-                Ok(producer) => {
-                    self.producer = Some(producer);
-                    names::fences(context.info.name, self.partition).increment(1);
-                    let name = if flawed!(StampWithoutOwner) { 0 } else { host::random() };
-                    self.report(Event::Fenced { owner: format!("{name:016x}") });
-                    return Ok(());
-                }
-                Err(error) => match error.kind {
-                    ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Abortable | ErrorKind::Fatal
-                        if host::now() < until =>
-                    {
-                        tracing::debug!(
-                            stage = context.info.name,
-                            partition = self.partition,
-                            "fencing again: {error}"
-                        );
-                        if host::now() >= quiet_until {
-                            quiet_until = host::now() + FENCE_QUIET;
-                            tracing::warn!(
-                                stage = context.info.name,
-                                partition = self.partition,
-                                "the previous owner can't be fenced yet, trying on: {error}"
-                            );
-                        }
-                        limit = (limit * 2).min(Duration::from_secs(5));
-                        host::sleep(Duration::from_millis(10));
-                    }
-                    ErrorKind::Fenced => {
-                        self.report(Event::FenceLost { error: error.to_string() });
-                        return Ok(());
-                    }
-                    _ => return Err(Failure::broker(context.info.name, "fence the previous owner", &error)),
-                },
             }
         }
     }
@@ -362,13 +309,18 @@ impl Thread {
         }
     }
 
-    /// A folder that another process holds is not broken: wiping it would destroy that process's state.
     fn store_failed(&mut self, error: &StoreError) -> Result<(), Failure> {
+        let event = self.store_error(error)?;
+        self.report(event);
+        Ok(())
+    }
+
+    /// A folder that another process holds is not broken: wiping it would destroy that process's state.
+    fn store_error(&self, error: &StoreError) -> Result<Event, Failure> {
         if error.in_use {
             return Err(messages::store_failure(self.context.info.name, error));
         }
-        self.report(Event::StoreFailed { error: chain(error) });
-        Ok(())
+        Ok(Event::StoreFailed { error: chain(error) })
     }
 
     fn restore(&mut self, end: i64, stamp: Option<&str>) -> Result<(), Failure> {
@@ -409,7 +361,7 @@ impl Thread {
 
     fn send(
         &mut self,
-        batch: &ClosedBatch,
+        batch: Arc<ClosedBatch>,
         stamp: &Stamp,
         positions: &[i64],
         paced: bool,
@@ -442,7 +394,7 @@ impl Thread {
         let outcome =
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         let took = host::since(began);
-        self.patience.check_duration(&self.context, &outcome, took, batch)?;
+        self.patience.check_duration(&self.context, &outcome, took, &batch)?;
         self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
         match &outcome {
             Outcome::Committed { suspect } => {
@@ -473,16 +425,20 @@ impl Thread {
                 );
             }
         }
-        self.report(Event::Sent { id: batch.id, outcome });
+        let id = batch.id;
+        // Of a task that is over nothing is written: its partition may have another one soon.
+        let counts = matches!(outcome, Outcome::Committed { .. }) && !self.cancel.is_cancelled();
+        let applied = if counts { Some(self.apply(batch, stamp)?) } else { None };
+        let _ = self.reports.send(Report::Sent { id, outcome, applied });
         Ok(())
     }
 
-    /// The local store is written only now that the commit is known to have succeeded (S3.4).
-    fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<(), Failure> {
+    /// The local store is written only now that the commit is known to have succeeded (S3.4). Gives what to report of it.
+    fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<Event, Failure> {
         if let Some(store) = &self.store {
             crash_point!(BeforeStoreWrite);
             if let Err(error) = store.apply(batch.layer.changes(), &stamp.to_string()) {
-                return self.store_failed(&error);
+                return self.store_error(&error);
             }
             crash_point!(AfterStoreWrite);
             self.show_size(&**store);
@@ -490,7 +446,6 @@ impl Thread {
         let id = batch.id;
         // Before the report: the task uses its memory again.
         drop(batch);
-        self.report(Event::Applied { id });
-        Ok(())
+        Ok(Event::Applied { id })
     }
 }

@@ -4,13 +4,14 @@ use std::collections::HashMap as StdHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use hashbrown::HashMap;
-use hashbrown::hash_map::EntryRef;
 
+use self::entries::Entries;
 use super::Values;
 use crate::format::{ChangelogRecord, Kind};
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
 use crate::timers::{Clock, DueIndex, Summary};
+
+mod entries;
 
 /// The memory stores of this process. They stay while the tasks come and go, so that a task that comes back
 /// with nothing committed by others in between finds its state (S4.8).
@@ -46,11 +47,9 @@ struct MemoryStore {
     inner: RwLock<Inner>,
 }
 
-/// Keys and values are copied into allocations of their own: what comes in are slices of large buffers, which
-/// one small entry would keep alive.
 #[derive(Default)]
 struct Inner {
-    entries: HashMap<Box<[u8]>, Box<[u8]>>,
+    entries: Entries,
     stamp: Option<String>,
     /// By state key.
     due: DueIndex<Box<[u8]>>,
@@ -62,7 +61,7 @@ struct Inner {
 impl Inner {
     /// The timers of a key are about to change.
     fn index(&mut self, key: &[u8], now: Option<&[u8]>) {
-        let (before, now) = (Summary::of(self.entries.get(key).map(|value| &value[..])), Summary::of(now));
+        let (before, now) = (Summary::of(self.entries.get(key)), Summary::of(now));
         self.due.change(before, now, || key[1..].into());
         self.timers = self.timers + now.count - before.count;
     }
@@ -73,23 +72,12 @@ impl Inner {
             if change.is_of(Kind::Timer) {
                 self.index(key, value.as_deref());
             }
-            let (added, removed) = match (self.entries.entry_ref(&key[..]), value) {
-                (EntryRef::Occupied(mut entry), Some(value)) => {
-                    let old = entry.get_mut();
-                    let removed = old.len();
-                    if removed == value.len() {
-                        old.copy_from_slice(value);
-                    } else {
-                        *old = value[..].into();
-                    }
-                    (value.len(), removed)
-                }
-                (EntryRef::Occupied(entry), None) => (0, key.len() + entry.remove().len()),
-                (EntryRef::Vacant(entry), Some(value)) => {
-                    entry.insert(value[..].into());
-                    (key.len() + value.len(), 0)
-                }
-                (EntryRef::Vacant(_), None) => (0, 0),
+            let (added, removed) = match value {
+                Some(value) => match self.entries.put(key, value) {
+                    Some(before) => (value.len(), before),
+                    None => (key.len() + value.len(), 0),
+                },
+                None => (0, self.entries.remove(key).map_or(0, |before| key.len() + before)),
             };
             self.bytes = self.bytes + added as u64 - removed as u64;
         }
@@ -118,7 +106,7 @@ impl Store for MemoryStore {
         {
             let inner = self.read();
             for (at, key) in keys.iter().enumerate() {
-                if let Some(value) = inner.entries.get(*key) {
+                if let Some(value) = inner.entries.get(key) {
                     values.set(at, value);
                 }
             }
@@ -172,7 +160,7 @@ impl Store for MemoryStore {
     }
 
     fn is_empty(&self) -> Result<bool, StoreError> {
-        Ok(self.read().entries.is_empty())
+        Ok(self.read().entries.len() == 0)
     }
 
     fn size(&self) -> StoreSize {
@@ -184,7 +172,7 @@ impl Store for MemoryStore {
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let inner = self.read();
         let mut entries: Vec<_> = inner.entries.iter().collect();
-        entries.sort_unstable_by_key(|(key, _)| &key[..]);
+        entries.sort_unstable();
         for (key, value) in entries {
             visit(key, value);
         }

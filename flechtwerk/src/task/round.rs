@@ -6,10 +6,9 @@ use hashbrown::HashMap;
 use crate::format::{self, Kind};
 use crate::glue::{Bucket, Order, RawRecord, Round};
 
-/// A round and, for each bucket, its state's key in the changelog, and that of its timers where the stage takes any.
+/// A round and, for each bucket, where the changelog has its timers if the stage takes any.
 pub(crate) struct Grouped {
     pub(crate) round: Round,
-    pub(crate) changelog_keys: Vec<Bytes>,
     pub(crate) timer_keys: Vec<Bytes>,
 }
 
@@ -17,17 +16,13 @@ impl Grouped {
     /// Adds a bucket without records for each of these state keys. They are none of those that the round has.
     pub(crate) fn add_keys(&mut self, keys: &[Bytes]) {
         let end = self.round.records.len();
-        self.changelog_keys.reserve(keys.len());
-        self.round.buckets.reserve(keys.len());
-        for key in changelog_keys(Kind::State, keys.iter()) {
-            self.round.buckets.push(Bucket::new(key.slice(1..), end..end));
-            self.changelog_keys.push(key);
-        }
+        let buckets = changelog_keys(Kind::State, keys.iter().map(|key| &key[..]));
+        self.round.buckets.extend(buckets.map(|key| Bucket::new(key, end..end)));
     }
 
     /// Names where the timers of all buckets lie.
     pub(crate) fn name_timers(&mut self) {
-        let keys = self.round.buckets.iter().map(|bucket| &bucket.key);
+        let keys = self.round.buckets.iter().map(|bucket| &bucket.changelog_key[1..]);
         self.timer_keys = changelog_keys(Kind::Timer, keys).collect();
     }
 }
@@ -35,7 +30,7 @@ impl Grouped {
 /// Changelog keys of these keys, in one buffer.
 fn changelog_keys<'a>(
     kind: Kind,
-    keys: impl Iterator<Item = &'a Bytes> + Clone,
+    keys: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> impl Iterator<Item = Bytes> {
     let mut buffer = Vec::with_capacity(keys.clone().map(|key| 1 + key.len()).sum());
     let mut ends = Vec::with_capacity(keys.size_hint().0);
@@ -58,8 +53,6 @@ pub(crate) fn slices(buffer: Vec<u8>, ends: Vec<usize>) -> impl Iterator<Item = 
 /// and then offset order, or merged by timestamp; offset order within an input always holds.
 pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
     let (bucket_of, mut starts, ends, buffer) = assign(&records, keys);
-    let changelog_keys: Vec<Bytes> = slices(buffer, ends).collect();
-
     // `starts` holds counts up to here; make it the first place of each bucket.
     let mut next = 0;
     for start in &mut starts {
@@ -79,14 +72,17 @@ pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: 
     permute(&mut records, places);
 
     let mut buckets = Vec::with_capacity(firsts.len());
-    for (index, key) in changelog_keys.iter().enumerate() {
+    for (index, key) in slices(buffer, ends).enumerate() {
         let range = firsts[index] as usize..starts[index] as usize;
         if order == Order::Timestamp && range.len() > 1 {
             merge_by_timestamp(&mut records[range.clone()]);
         }
-        buckets.push(Bucket::new(key.slice(1..), range));
+        if flawed!(InputsOrderIgnored) {
+            records[range.clone()].sort_by_key(|record| (std::cmp::Reverse(record.input), record.offset));
+        }
+        buckets.push(Bucket::new(key, range));
     }
-    Grouped { round: Round::new(records, buckets), changelog_keys, timer_keys: Vec::new() }
+    Grouped { round: Round::new(records, buckets), timer_keys: Vec::new() }
 }
 
 /// Each record's bucket, each bucket's count and the end of its changelog key in a buffer of all of them.
@@ -189,8 +185,8 @@ mod tests {
         assert_eq!(grouped.round.buckets.len(), 2);
         assert_eq!(places(&grouped, 0), [(0, 5), (0, 7), (1, 1)]);
         assert_eq!(places(&grouped, 1), [(0, 6), (1, 2)]);
-        assert_eq!(&grouped.changelog_keys[1][..], b"\0b");
-        assert_eq!(&grouped.round.buckets[1].key[..], b"b");
+        assert_eq!(&grouped.round.buckets[1].changelog_key[..], b"\0b");
+        assert_eq!(&grouped.round.buckets[1].key()[..], b"b");
     }
 
     #[test]
@@ -213,7 +209,7 @@ mod tests {
         let keys = [Bytes::from_static(b"x"), Bytes::from_static(b"y")];
         let grouped = group(records, Some(&keys), Order::Inputs);
         assert_eq!(grouped.round.buckets.len(), 2);
-        assert_eq!(&grouped.round.buckets[1].key[..], b"y");
+        assert_eq!(&grouped.round.buckets[1].key()[..], b"y");
     }
 
     #[test]
@@ -221,9 +217,10 @@ mod tests {
         let mut grouped = group(vec![record(0, 1, 0, Some("a"))], None, Order::Inputs);
         assert!(grouped.timer_keys.is_empty());
         grouped.add_keys(&[Bytes::from_static(b"long key"), Bytes::new()]);
-        let keys: Vec<_> = grouped.round.buckets.iter().map(|bucket| &bucket.key[..]).collect();
+        let keys: Vec<_> = grouped.round.buckets.iter().map(Bucket::key).collect();
         assert_eq!(keys, [&b"a"[..], b"long key", b""]);
-        assert_eq!(grouped.changelog_keys, [&b"\0a"[..], b"\0long key", b"\0"]);
+        let keys: Vec<_> = grouped.round.buckets.iter().map(|bucket| &bucket.changelog_key[..]).collect();
+        assert_eq!(keys, [&b"\0a"[..], b"\0long key", b"\0"]);
         assert_eq!(grouped.round.buckets[1].records, 1..1);
         assert_eq!(places(&grouped, 0), [(0, 1)]);
         grouped.name_timers();
@@ -252,7 +249,7 @@ mod tests {
                 let slice = &grouped.round.records[bucket.records.clone()];
                 seen += slice.len();
                 for (index, one) in slice.iter().enumerate() {
-                    prop_assert_eq!(one.key.as_ref(), Some(&bucket.key));
+                    prop_assert_eq!(one.key.as_ref(), Some(&bucket.key()));
                     for later in &slice[index + 1..] {
                         if later.input == one.input {
                             prop_assert!(one.offset < later.offset);

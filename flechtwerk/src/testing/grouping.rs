@@ -38,7 +38,7 @@ pub(super) fn round(
             Order::Timestamp => by_timestamp(records, info.inputs.len(), &mut round.records),
         }
         let state = states.get(&key).cloned();
-        round.buckets.push(Bucket { state, ..Bucket::new(key, start..round.records.len()) });
+        round.buckets.push(Bucket { state, ..Bucket::of(&key, start..round.records.len()) });
     }
     Ok(round)
 }

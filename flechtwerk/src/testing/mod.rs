@@ -383,7 +383,7 @@ impl Stage {
             return Ok(false);
         }
         for bucket in round.buckets.iter_mut().filter(|bucket| bucket.records.is_empty()) {
-            bucket.state = self.states[place].get(&bucket.key).cloned();
+            bucket.state = self.states[place].get(&bucket.key()).cloned();
         }
         let mut outputs = Outputs::default();
         let end = self.stage.round(&mut round, &mut outputs, env, usize::MAX).await;
@@ -393,10 +393,11 @@ impl Stage {
         topics.append(&outputs, &names).map_err(|fault| Failed::output(info, fault))?;
         self.timed[place].done(&mut round);
         for bucket in round.buckets {
+            let key = bucket.key();
             match bucket.change {
                 StateChange::Unchanged => {}
-                StateChange::Set(state) => drop(self.states[place].insert(bucket.key, state)),
-                StateChange::Deleted => drop(self.states[place].remove(&bucket.key)),
+                StateChange::Set(state) => drop(self.states[place].insert(key, state)),
+                StateChange::Deleted => drop(self.states[place].remove(&key)),
             }
         }
         for (input, count) in counts.into_iter().enumerate() {

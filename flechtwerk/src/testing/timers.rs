@@ -69,13 +69,13 @@ impl Timed {
     pub(super) fn join(&self, round: &mut Round, times: Times) {
         round.times = times;
         for bucket in &mut round.buckets {
-            bucket.timers = self.timers.get(&bucket.key).cloned();
+            bucket.timers = self.timers.get(&bucket.key()).cloned();
         }
         let end = round.records.len();
         for (key, stored) in self.timers.iter().filter(|(_, stored)| is_due(stored, times.due)) {
-            if round.buckets.iter().all(|bucket| bucket.key != key) {
+            if round.buckets.iter().all(|bucket| bucket.key() != key) {
                 let timers = Some(stored.clone());
-                round.buckets.push(Bucket { timers, ..Bucket::new(key.clone(), end..end) });
+                round.buckets.push(Bucket { timers, ..Bucket::of(key, end..end) });
             }
         }
     }
@@ -86,8 +86,8 @@ impl Timed {
         for bucket in &mut round.buckets {
             match std::mem::replace(&mut bucket.timers_change, StateChange::Unchanged) {
                 StateChange::Unchanged => {}
-                StateChange::Set(timers) => drop(self.timers.insert(bucket.key.clone(), timers)),
-                StateChange::Deleted => drop(self.timers.remove(&bucket.key)),
+                StateChange::Set(timers) => drop(self.timers.insert(bucket.key(), timers)),
+                StateChange::Deleted => drop(self.timers.remove(&bucket.key())),
             }
         }
     }

@@ -73,18 +73,33 @@ pub struct Reading {
 
 /// Checks what an observer read from the beginning on.
 pub fn observer(readings: &[Reading]) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut add = |kind, what: String| violations.push(Violation::new(Check::Observer, kind, what));
-    let mut offsets: BTreeMap<&Partition, i64> = BTreeMap::new();
-    let mut versions: BTreeMap<(&Partition, &[u8]), u64> = BTreeMap::new();
-    for one in readings {
+    let mut watch = Watch::default();
+    readings.iter().flat_map(|one| watch.see(one)).collect()
+}
+
+/// The same while the observer reads.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    offsets: BTreeMap<Partition, i64>,
+    versions: BTreeMap<Partition, BTreeMap<Vec<u8>, u64>>,
+}
+
+impl Watch {
+    /// The next that was read.
+    pub fn see(&mut self, one: &Reading) -> Vec<Violation> {
+        let mut violations = Vec::new();
         let place = || format!("{} offset {}: key {}", one.at, one.offset, text(&one.key));
-        if let Some(before) = offsets.insert(&one.at, one.offset)
+        let mut add = |kind, what: String| violations.push(Violation::new(Check::Observer, kind, what));
+        if let Some(before) = replace(&mut self.offsets, &one.at, one.offset)
             && one.offset <= before
         {
             add("offset goes back", format!("{} after offset {before}", place()));
         }
-        let before = versions.insert((&one.at, &one.key), one.version).unwrap_or(0);
+        if !self.versions.contains_key(&one.at) {
+            self.versions.insert(one.at.clone(), BTreeMap::new());
+        }
+        let Some(versions) = self.versions.get_mut(&one.at) else { return violations };
+        let before = replace(versions, &one.key, one.version).unwrap_or(0);
         if one.version == before {
             add("seen twice", format!("{} has version {} again", place(), one.version));
         } else if one.version < before {
@@ -92,8 +107,16 @@ pub fn observer(readings: &[Reading]) -> Vec<Violation> {
         } else if one.version > before + 1 {
             add("left out", format!("{} goes from version {before} to {}", place(), one.version));
         }
+        violations
     }
-    violations
+}
+
+/// Inserts without a copy of a key that is there.
+fn replace<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Option<V> {
+    match map.get_mut(key) {
+        Some(place) => Some(std::mem::replace(place, value)),
+        None => map.insert(key.clone(), value),
+    }
 }
 
 fn text(bytes: &[u8]) -> String {

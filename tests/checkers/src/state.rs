@@ -31,7 +31,7 @@ pub fn check(task: &str, local: Option<&Entries>, changelog: &Entries, model: &E
 fn differences(task: &str, place: &'static str, found: &Entries, model: &Entries) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |kind: &'static str, key: &[u8]| {
-        let what = format!("task {task}: key {} in the {place}", String::from_utf8_lossy(key));
+        let what = format!("task {task}: key {} in the {place}", key.escape_ascii());
         violations.push(Violation::new(Check::State, kind, what));
     };
     let store = place == "store";

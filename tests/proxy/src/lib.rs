@@ -146,6 +146,11 @@ impl Proxy {
         self.set_node(id, false)
     }
 
+    /// How many connections to a node were closed at once because it was [down](Self::node_down).
+    pub fn refused(&self, id: i32) -> u64 {
+        self.shared.nodes.find(id).map_or(0, |node| node.refused())
+    }
+
     fn set_node(&self, id: i32, down: bool) -> Result<(), ProxyError> {
         let unknown = || ProxyError::UnknownNode { node: id, known: self.nodes() };
         let node = self.shared.nodes.find(id).ok_or_else(unknown)?;

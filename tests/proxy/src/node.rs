@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many nodes no cluster of a test has: an answer that names more is broken.
@@ -18,6 +18,7 @@ pub(crate) struct Node {
     /// Where the proxy listens for it.
     pub(crate) address: SocketAddr,
     down: AtomicBool,
+    refused: AtomicU64,
     place: Mutex<Place>,
 }
 
@@ -37,6 +38,7 @@ impl Node {
         let node = Node {
             address: listener.local_addr()?,
             down: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
             place: Mutex::new(Place { id, broker }),
         };
         Ok((Arc::new(node), listener))
@@ -58,6 +60,15 @@ impl Node {
 
     pub(crate) fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::SeqCst);
+    }
+
+    /// Counts a connection that is closed because the node is down.
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     fn place(&self) -> MutexGuard<'_, Place> {

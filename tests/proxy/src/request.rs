@@ -3,6 +3,9 @@
 //! Only the front of a body is read, so that a version that is newer than this code is understood as well as it can be. What
 //! can't be read matches no rule that names it, and is passed on all the same: it is the broker who judges it.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -9,6 +9,9 @@
 //! same is passed through with its answer, and said once. ApiVersions itself is asked for before a client knows what it may
 //! ask: in a version that is too new it is answered as a broker does that doesn't know it, by version 0 and UNSUPPORTED_VERSION.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;

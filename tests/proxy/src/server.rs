@@ -142,6 +142,7 @@ async fn accept(shared: Arc<Shared>, node: Arc<Node>, listener: TcpListener) {
                 let open = Open::new(&shared, &connection);
                 // After it can be cut: taking a node down comes before cutting its connections.
                 if node.is_down() {
+                    node.refuse();
                     continue;
                 }
                 tokio::spawn(async move {

@@ -305,11 +305,12 @@ fn coming(world: &mut World, index: usize) {
     let (topic, _) = topics(world.plan.inputs)[record.input];
     let Some(log) = world.broker.log_of(topic, record.partition) else { return };
     let canary = matches!(record.how, How::Aborted(_));
-    let value = format!("{}{index}{}", char::from(record.operation), if canary { "canary" } else { "" });
+    let mut value = vec![record.operation];
+    value.extend_from_slice(format!("{index}{}", if canary { "canary" } else { "" }).as_bytes());
     let key = format!("k{}", record.key);
     let producer = FOREIGN + index as i64;
     let written = (!matches!(record.how, How::Plainly)).then(|| (Producer::new(producer, 0), 0));
-    let batch = write_batch(written, 0, &[(Some(key.as_bytes()), Some(value.as_bytes()))]);
+    let batch = write_batch(written, 0, &[(Some(key.as_bytes()), Some(&value[..]))]);
     let at = time_of(world);
     world.broker.logs[log].log.append(batch, at).expect("an input takes a record");
     world.log_grown(log);

@@ -8,10 +8,11 @@ use flechtwerk_checkers::outputs::{Output, Reading};
 use flechtwerk_checkers::reads::{Read, Written};
 use flechtwerk_checkers::state::Entries;
 use flechtwerk_checkers::whole::Effect;
-use flechtwerk_checkers::{Partition, Violation, ends, outputs, reads, state, tiling, whole};
+use flechtwerk_checkers::{Check, Partition, Violation, ends, outputs, reads, state, tiling, whole};
 use flechtwerk_dev_broker::coordinator::TopicPartition;
 
 use crate::history::{canaries, last_record, raw, starts};
+use crate::plan::INVALID;
 use crate::records::Item;
 use crate::world::{World, group, topics};
 
@@ -71,7 +72,10 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
             for record in records.iter().filter(|record| record.fate == Fate::Committed) {
                 let key = record.record.key.as_ref().map(|key| key.to_vec()).unwrap_or_default();
                 let operation = record.record.value.as_ref().and_then(|value| value.first().copied());
-                expected.insert((log.at(), record.offset), (key, operation.unwrap_or(0)));
+                // What does not decode is skipped.
+                if operation != Some(INVALID) {
+                    expected.insert((log.at(), record.offset), (key, operation.unwrap_or(0)));
+                }
             }
         }
     }
@@ -122,6 +126,7 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
         }
     }
 
+    let order = orders(&by_task);
     let mut model_states: BTreeMap<i32, BTreeMap<Vec<u8>, (u64, String)>> = BTreeMap::new();
     for number in 0..plan.partitions {
         let start = starts(world, number);
@@ -139,6 +144,7 @@ pub(crate) fn judge(world: &World, done: bool, violations: &mut Vec<Violation>) 
         violations.extend(whole::check(&chain, &start, &changes, &BTreeMap::new()));
         outputs_of_task(number, &expected, &mut by_task, done, &mut model_states, violations);
     }
+    violations.extend(in_inputs_order(world, &order));
     check_states(world, &fated, changelog, &model_states, done, violations);
 
     // Nothing aborted is seen anywhere.
@@ -244,6 +250,38 @@ fn outputs_of_task(
             states.entry(number).or_default().insert(key, state);
         }
     }
+}
+
+/// Input and offset of the records of each task and key, in the order of their outputs.
+type Order = Vec<(i32, Vec<(u16, i64)>)>;
+
+fn orders(by_task: &ByTask) -> Order {
+    let places = |seen: &[(Made, Partition)]| {
+        seen.iter().map(|(made, _)| (made.input as u16, made.offset)).collect::<Vec<_>>()
+    };
+    by_task.iter().map(|((number, _), seen)| (*number, places(seen))).collect()
+}
+
+/// I3: records of one key that a task has never seen but in the same round come in the order of `inputs`.
+fn in_inputs_order(world: &World, order: &Order) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if world.plan.inputs < 2 {
+        return violations;
+    }
+    for (number, places) in order {
+        for pair in places.windows(2).filter(|pair| pair[0].0 > pair[1].0) {
+            let mut rounds =
+                world.rounds.iter().filter(|(of, records)| of == number && records.contains(&pair[0]));
+            if rounds.all(|(_, records)| records.contains(&pair[1])) {
+                let what = format!(
+                    "task {number}: the record at {}:{} comes before the one at {}:{} of the same round",
+                    pair[0].0, pair[0].1, pair[1].0, pair[1].1
+                );
+                violations.push(Violation::new(Check::Outputs, "not in the order of inputs", what));
+            }
+        }
+    }
+    violations
 }
 
 /// The changelog records of a task; each tells which input record wrote it.

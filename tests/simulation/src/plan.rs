@@ -12,6 +12,9 @@ pub type Micros = u64;
 /// One millisecond.
 pub const MS: Micros = 1_000;
 
+/// The operation of a record that does not decode: no text begins with this byte.
+pub const INVALID: u8 = 0xff;
+
 /// What becomes of a request, or of all on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
@@ -69,7 +72,7 @@ pub struct Coming {
     pub partition: i32,
     /// Which key.
     pub key: u8,
-    /// What it does to the state: `s`, `d`, `u`, `n`.
+    /// What it does to the state: `s`, `d`, `u`, `n`; or [`INVALID`].
     pub operation: u8,
     /// How it is written.
     pub how: How,
@@ -138,7 +141,7 @@ impl Plan {
         let (fixed, memory) = (chance.one_in(4), chance.one_in(3));
         let keep = |index: usize, left_out: &[usize]| !left_out.contains(&index);
         let count = chance.range(6, 20);
-        let records = (0..count)
+        let mut records = (0..count)
             .map(|_| Coming {
                 at: if chance.one_in(4) { 0 } else { chance.below(FAULTS) },
                 input: chance.below(inputs as u64) as usize,
@@ -152,6 +155,12 @@ impl Plan {
                 },
             })
             .collect::<Vec<_>>();
+        let mut spoils = Chance::new(seed, 4);
+        for record in &mut records {
+            if spoils.one_in(16) {
+                record.operation = INVALID;
+            }
+        }
         let count = chance.below(7);
         let faults = (0..count)
             .map(|_| {

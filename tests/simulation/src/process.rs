@@ -58,6 +58,10 @@ impl Host for Stand {
         with(|world| world.random.number())
     }
 
+    fn round(&self, partition: i32, records: Vec<(u16, i64)>) {
+        with(|world| world.rounds.push((partition, records)));
+    }
+
     fn wait(&self, until: Instant, ready: &mut dyn FnMut() -> bool) {
         wait(micros(until), ready);
     }

@@ -1,4 +1,5 @@
-//! The stages that are simulated: real ones, with outputs and states that tell what they were made of.
+//! The stages that are simulated: real ones, with outputs and states that tell what they were made of. A record that does not
+//! decode is skipped.
 
 use flechtwerk::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ fn take(input: u8, offset: i64, value: &str, state: &mut State<Seen>) -> String 
 }
 
 /// One input, with state.
-#[transformer(inputs = [Left], state = Seen)]
+#[transformer(inputs = [Left], state = Seen, on_invalid = flechtwerk::invalid::skip)]
 pub async fn single(
     record: Record<Left>,
     state: &mut State<Seen>,
@@ -72,7 +73,7 @@ pub async fn single(
 }
 
 /// Two inputs, with state.
-#[transformer(inputs = [Left, Right], state = Seen)]
+#[transformer(inputs = [Left, Right], state = Seen, on_invalid = flechtwerk::invalid::skip)]
 pub async fn double(record: Side, state: &mut State<Seen>, out: &mut Out<Outcome>) -> flechtwerk::Result {
     let (key, value) = match record {
         Side::Left(record) => {

@@ -129,6 +129,8 @@ pub(crate) struct World {
     pub(crate) observed: Vec<(i64, Vec<crate::records::Item>)>,
     /// A log of the outputs has grown.
     pub(crate) grown: Vec<usize>,
+    /// The records that rounds began with, by input and offset, of the partition.
+    pub(crate) rounds: Vec<(i32, Vec<(u16, i64)>)>,
     pub(crate) trace: Option<Vec<String>>,
     pub(crate) commits: usize,
 }
@@ -198,6 +200,7 @@ impl World {
             random: Chance::new(seed, 3),
             observed: Vec::new(),
             grown: Vec::new(),
+            rounds: Vec::new(),
             trace: None,
             commits: 0,
         }

@@ -35,8 +35,10 @@ impl Member {
         protocol.and_then(of).map(|protocol| protocol.metadata.clone()).unwrap_or_default()
     }
 
-    pub(super) fn supports(&self, protocol: &str) -> bool {
-        self.protocols.iter().any(|supported| supported.name == protocol)
+    /// Whether it supports one of these protocols, and which of them.
+    pub(super) fn supported<'a>(&self, among: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+        let names = self.protocols.iter().map(|protocol| protocol.name.as_str());
+        names.filter_map(|name| among.get(name).copied()).collect()
     }
 
     /// The protocol it likes best among those that all support.

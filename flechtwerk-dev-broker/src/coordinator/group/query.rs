@@ -1,5 +1,7 @@
 //! OffsetFetch, ListGroups and DescribeGroups.
 
+use std::collections::HashSet;
+
 use super::Groups;
 use super::member::Member;
 use super::types::{DescribedGroup, DescribedMember, FetchedOffset, GroupState, ListedGroup};
@@ -35,13 +37,17 @@ impl Groups {
 
     /// ListGroups, in the order of their names. The filters are names as on the wire, in any case; an empty one lets everything pass.
     pub fn list(&self, states: &[String], types: &[String]) -> Vec<ListedGroup> {
-        let passes = |filter: &[String], name: &str| {
-            filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
+        let lower = |filter: &[String]| -> HashSet<String> {
+            filter.iter().map(|name| name.to_ascii_lowercase()).collect()
         };
-        if !passes(types, ListedGroup::TYPE) {
+        let (states, types) = (lower(states), lower(types));
+        let passes = |filter: &HashSet<String>, name: &str| {
+            filter.is_empty() || filter.contains(&name.to_ascii_lowercase())
+        };
+        if !passes(&types, ListedGroup::TYPE) {
             return Vec::new();
         }
-        let wanted = self.groups.iter().filter(|(_, group)| passes(states, group.state.name()));
+        let wanted = self.groups.iter().filter(|(_, group)| passes(&states, group.state.name()));
         wanted
             .map(|(name, group)| ListedGroup {
                 group: name.clone(),

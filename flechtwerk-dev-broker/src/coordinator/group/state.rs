@@ -119,19 +119,25 @@ impl Group {
         if self.is(GroupState::Empty) {
             return !protocol_type.is_empty() && !protocols.is_empty();
         }
-        self.protocol_type.as_deref() == Some(protocol_type)
-            && protocols.iter().any(|protocol| self.all_support(&protocol.name))
+        self.protocol_type.as_deref() == Some(protocol_type) && !self.common(protocols).is_empty()
     }
 
-    fn all_support(&self, protocol: &str) -> bool {
-        self.members.values().all(|member| member.supports(protocol))
+    /// Which of these protocols all members support.
+    fn common<'a>(&self, protocols: &'a [JoinProtocol]) -> BTreeSet<&'a str> {
+        let mut common: BTreeSet<&str> = protocols.iter().map(|protocol| protocol.name.as_str()).collect();
+        for member in self.members.values() {
+            if common.is_empty() {
+                break;
+            }
+            common = member.supported(&common);
+        }
+        common
     }
 
     /// The protocol that most members like best, of those that all support. Between equals the name decides.
     pub(super) fn select_protocol(&self) -> Option<String> {
         let first = self.members.values().next()?;
-        let names = first.protocols.iter().map(|protocol| protocol.name.as_str());
-        let candidates: BTreeSet<&str> = names.filter(|name| self.all_support(name)).collect();
+        let candidates = self.common(&first.protocols);
         let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
         for name in self.members.values().filter_map(|member| member.vote(&candidates)) {
             let count = votes.entry(name).or_default();

@@ -29,18 +29,24 @@ impl Transactions {
     pub fn list(&self, now: Now, filter: &ListFilter) -> Listed {
         let mut states = HashSet::new();
         let mut unknown_states = Vec::new();
+        let mut seen = HashSet::new();
+        let producer_ids: HashSet<i64> = filter.producer_ids.iter().copied().collect();
         for name in &filter.states {
             match TransactionState::from_name(name) {
                 Some(state) => {
                     states.insert(state);
                 }
-                None => unknown_states.push(name.clone()),
+                None => {
+                    if seen.insert(name) {
+                        unknown_states.push(name.clone());
+                    }
+                }
             }
         }
         let passes = |transaction: &super::Transaction| {
             let record = transaction.record();
             let lasted = now.wall.saturating_sub(record.start);
-            (filter.producer_ids.is_empty() || filter.producer_ids.contains(&record.producer.id))
+            (producer_ids.is_empty() || producer_ids.contains(&record.producer.id))
                 && (filter.states.is_empty() || states.contains(&record.state))
                 && (filter.duration_ms < 0 || lasted > filter.duration_ms)
         };

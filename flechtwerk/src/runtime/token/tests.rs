@@ -146,7 +146,8 @@ fn run_to_end(world: &World, items: usize) -> usize {
     };
     let cancel = Cancel::default();
     let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };
-    let configs = Configs::load(stage, &names, 1, &*cluster, &asking, notices_of.clone());
+    let reader: Arc<dyn crate::port::Reader> = cluster.clone();
+    let configs = Configs::load(stage, &names, 1, &reader, &asking, notices_of.clone());
     let context = Arc::new(StageContext {
         stage,
         info: &INFO,

@@ -221,7 +221,7 @@ fn what_goes_wrong_while_a_task_stops_ends_it_and_is_not_clean() {
 
     let warning = Command::Warn(Warning::StoreRebuilt { error: "bad block".into() });
     let failed = || Event::StoreFailed { error: "bad block".into() };
-    assert_eq!(stopping().step(failed()), [&[warning.clone()], &end[..]].concat());
+    assert_eq!(stopping().step(failed()), [std::slice::from_ref(&warning), &end[..]].concat());
 
     let mut machine = stopping();
     assert_eq!(

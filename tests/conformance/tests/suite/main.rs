@@ -4,6 +4,7 @@
 
 mod admin_configs;
 mod admin_topics;
+mod arguments;
 mod bad_input;
 mod codes_by_version;
 mod compaction;

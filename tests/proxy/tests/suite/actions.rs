@@ -80,8 +80,17 @@ fn a_request_is_held_until_it_is_released() {
     assert!(open.client.is_silent_for(NOTHING));
     assert!(open.is_open(&setup));
     assert_eq!(fault.held(), 1);
+    // What comes behind it waits as well, on this connection alone.
+    let asked = setup.seen(Api::Metadata);
+    open.client.send(&MetadataRequest::default());
+    setup.worker().call(&MetadataRequest::default());
+    assert_eq!(setup.seen(Api::Metadata), asked + 1);
     fault.release();
-    assert_eq!(code(open.client.receive::<EndTxnRequest>().error_code), Ok(()));
+    let correlation_ids = [(); 2].map(|()| {
+        let frame = open.client.receive_frame(ANSWER).expect("an answer");
+        frame.first_chunk::<4>().map(|bytes| i32::from_be_bytes(*bytes)).expect("a correlation id")
+    });
+    assert_eq!(correlation_ids[0] + 1, correlation_ids[1], "in order");
     assert_eq!(fault.held(), 0);
 }
 

@@ -1,11 +1,13 @@
 //! Order, and what is wrong on a connection: it ends that one alone.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
-use flechtwerk_conformance::Client;
+use flechtwerk_conformance::calls::records::produce_request;
 use flechtwerk_conformance::client::{ANSWER, raw_frame};
+use flechtwerk_conformance::{Batch, Client, wait_for};
 use flechtwerk_proxy::{Action, ApiKey, Proxy};
 use kafka_protocol::messages::MetadataRequest;
 
@@ -15,7 +17,7 @@ use crate::setup::{Setup, address, on, one};
 #[test]
 fn the_order_is_kept() {
     let setup = one();
-    let delay = std::time::Duration::from_millis(100);
+    let delay = Duration::from_millis(100);
     let _before = setup.proxy.rule(on(ApiKey::Metadata).nth(3).then(Action::Delay(delay)));
     let _after = setup.proxy.rule(on(ApiKey::Metadata).nth(5).then(Action::ApplyThenDelayReply(delay)));
     let mut client = Client::raw(setup.address()).named(crate::setup::WORKER);
@@ -25,6 +27,46 @@ fn the_order_is_kept() {
     for number in 1..=100 {
         let frame = client.receive_frame(ANSWER).expect("an answer");
         assert_eq!(frame[..4], i32::to_be_bytes(number));
+    }
+}
+
+/// A Produce that asks for no acknowledgement gets no answer, and holds up none.
+#[test]
+fn a_request_without_an_answer() {
+    let setup = one();
+    let mut client = setup.worker();
+    let topic = client.topic(1);
+    let after = setup.proxy.rule(on(ApiKey::Produce).always().then(Action::ApplyThenDropReply));
+    for _ in 0..3 {
+        let records = Batch::of(["a"]).encode();
+        client.send(&produce_request(&topic, 0, records, None).with_acks(0));
+        client.call(&MetadataRequest::default());
+    }
+    wait_for("the records are written", || setup.direct().end(&topic, 0) == 3);
+    assert_eq!(after.fired(), 0, "there is no answer to drop");
+}
+
+/// A broker that takes nothing: its client can't send without end, for the proxy keeps no more than a frame or two.
+#[test]
+fn who_sends_too_much_has_to_wait() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (proxy, _listener) = {
+        let at = listener.local_addr().expect("its address");
+        // It closes the connection that asks for the nodes, and keeps the next one without reading it.
+        let broker = thread::spawn(move || {
+            drop(listener.accept().expect("a connection"));
+            listener
+        });
+        let proxy = Proxy::start(&[at.to_string()]).expect("a proxy");
+        (proxy, broker.join().expect("the broker"))
+    };
+    let mut client = TcpStream::connect(proxy.bootstrap()).expect("a connection");
+    client.set_write_timeout(Some(Duration::from_secs(1))).expect("a time-out");
+    let frame = raw_frame(3, 1, 1, 1, &vec![0; 1 << 20]);
+    let mut taken = 0;
+    while client.write_all(&frame).is_ok() {
+        taken += 1;
+        assert!(taken < 200, "200 MiB are somewhere between a client and a broker that takes nothing");
     }
 }
 

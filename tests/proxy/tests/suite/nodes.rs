@@ -59,6 +59,7 @@ fn a_node_is_taken_down() {
     setup.proxy.node_down(2).expect("node 2");
     assert!(client.is_closed_within(ANSWER));
     assert!(!answers(&nodes[1].1));
+    assert_eq!([setup.proxy.refused(1), setup.proxy.refused(2)], [0, 1]);
     assert!(answers(&nodes[0].1));
     assert_eq!(setup.direct().call(&MetadataRequest::default()).brokers.len(), 2);
     setup.proxy.node_up(2).expect("node 2");
