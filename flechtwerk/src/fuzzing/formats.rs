@@ -105,6 +105,7 @@ fn timers(bytes: &[u8]) -> bool {
     match (read, summary) {
         (Ok(list), Ok(summary)) => {
             assert_eq!(written_timers(&list), bytes);
+            assert!(list.is_sorted_by(|one, next| one.name < next.name));
             assert_eq!(summary.count, list.len() as u64);
             for clock in Clock::ALL {
                 let earliest = list.iter().filter(|timer| timer.clock == clock).map(|timer| timer.due).min();

@@ -73,7 +73,7 @@ fn good_values() -> Vec<Vec<u8>> {
         "15s",
         "1h 30min",
         "50ms",
-        "292y",
+        "99y",
         "true",
         "5000",
         "ssl",

@@ -109,11 +109,15 @@ impl Setting for Bytes {
     }
 }
 
+/// Longer was hardly meant, and a sum of such times and a point in time may be none: adding them would panic.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+/// A time of at most a hundred years.
 impl Setting for Duration {
     const ALLOWED: &'static str = "a time with its unit, such as 50ms, 15s or 5min";
 
     fn read(value: &Value) -> Option<Self> {
-        humantime::parse_duration(text(value)?.trim()).ok()
+        humantime::parse_duration(text(value)?.trim()).ok().filter(|time| *time <= LONGEST)
     }
 }
 
@@ -281,6 +285,14 @@ mod tests {
     fn a_time_needs_its_unit() {
         assert_eq!(read::<Duration>("50"), None);
         assert_eq!(Duration::read(&Value::from(50)), None);
+    }
+
+    #[test]
+    fn a_time_is_one_that_can_be_added_to_now() {
+        assert_eq!(read::<Duration>("100y"), Some(Duration::from_secs(100 * 31_557_600)));
+        for text in ["101y", "2100400092y", "500000000000y"] {
+            assert_eq!(read::<Duration>(text), None, "{text}");
+        }
     }
 
     #[test]
