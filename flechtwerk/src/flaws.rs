@@ -20,6 +20,8 @@ macro_rules! flawed {
 
 #[cfg(feature = "simulation")]
 pub use switched::switch_on;
+#[cfg(all(feature = "flaws", feature = "kafka"))]
+pub(crate) use switched::take;
 #[cfg(feature = "flaws")]
 #[allow(unreachable_pub, reason = "a simulation reaches it")]
 pub use switched::{Flaw, is_on};
@@ -27,7 +29,9 @@ pub use switched::{Flaw, is_on};
 #[cfg(feature = "flaws")]
 mod switched {
     use std::cell::Cell;
-    use std::sync::LazyLock;
+    #[cfg(feature = "kafka")]
+    use std::ffi::OsString;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     macro_rules! flaws {
         ($($(#[doc = $doc:literal])+ $flaw:ident $(masked by $($defence:ident),+)?;)*) => {
@@ -127,6 +131,7 @@ mod switched {
     }
 
     /// Names flaws of the process, comma separated, with their defences.
+    #[cfg(feature = "kafka")]
     const VARIABLE: &str = "FLECHTWERK_FLAWS";
 
     thread_local! {
@@ -134,8 +139,18 @@ mod switched {
     }
 
     /// Those of the process.
-    static ALL_OVER: LazyLock<u64> = LazyLock::new(|| bits(&std::env::var(VARIABLE).unwrap_or_default()));
+    static ALL_OVER: AtomicU64 = AtomicU64::new(0);
 
+    /// Takes the flaws out of what the program was given, before the settings are read.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn take(mut environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+        if let Some(at) = environment.iter().position(|(name, _)| name == VARIABLE) {
+            ALL_OVER.store(bits(&environment.remove(at).1.to_string_lossy()), Ordering::SeqCst);
+        }
+        environment
+    }
+
+    #[cfg(any(test, feature = "kafka"))]
     fn bits(names: &str) -> u64 {
         let named =
             names.split(',').filter_map(|name| Flaw::ALL.iter().find(|flaw| flaw.name() == name.trim()));
@@ -145,7 +160,7 @@ mod switched {
     /// True if it is switched on, on this thread or for the process.
     #[allow(unreachable_pub, reason = "a simulation reaches it")]
     pub fn is_on(flaw: Flaw) -> bool {
-        (ON.get() | *ALL_OVER) & (1 << flaw as u64) != 0
+        (ON.get() | ALL_OVER.load(Ordering::Relaxed)) & (1 << flaw as u64) != 0
     }
 
     /// These are on from now on, on this thread, and no others.

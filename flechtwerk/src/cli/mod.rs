@@ -80,6 +80,8 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
             return REFUSED;
         }
     };
+    #[cfg(feature = "flaws")]
+    let call = Call { environment: crate::flaws::take(call.environment), ..call };
     let program = call
         .arguments
         .first()

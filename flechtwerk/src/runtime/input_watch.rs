@@ -48,14 +48,21 @@ fn look(stages: &[Arc<StageContext>], stopped: &Receiver<()>, cancel: &Cancel) -
     for context in stages.iter().filter(|context| context.info.extractor.is_none()) {
         let who = format!("stage {}", context.info.name);
         let limit = context.limits.broker_timeout;
-        let watch = TopicWatch::begin(&context.inputs, &context.names.leases, &who, limit, cancel)?;
-        let Some(watch) = watch else { return Ok(()) };
+        // A cluster that does not answer is noticed elsewhere, and told better.
+        let watch = loop {
+            match TopicWatch::begin(&context.inputs, &context.names.leases, &who, limit, cancel) {
+                Ok(Some(watch)) => break watch,
+                Ok(None) => return Ok(()),
+                Err(_) if matches!(stopped.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) => {}
+                Err(_) => return Ok(()),
+            }
+        };
         let anew = format!(
             "the committed offsets of group {} are those of the old one, and what lies before them in the new one would never be \
              read; use `reset` to begin with the new one",
             context.names.application_id
         );
-        watches.push((who, watch.saying(anew)));
+        watches.push((who, watch.only_anew(anew)));
     }
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TICK) {
         for (who, watch) in &mut watches {

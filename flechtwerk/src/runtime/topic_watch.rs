@@ -32,6 +32,8 @@ pub(super) struct TopicWatch {
     limit: Duration,
     /// What it means that one was made anew, and what to do about it.
     anew: String,
+    /// Somebody else sees to topics that are gone.
+    only_anew: bool,
     looked: Instant,
 }
 
@@ -55,12 +57,12 @@ impl TopicWatch {
         let anew =
             "what is held of it is that of the old one; start again: it is read from its beginning then";
         let (reader, anew) = (reader.clone(), anew.to_owned());
-        Ok(Some(TopicWatch { reader, topics: watched, limit, anew, looked: host::now() }))
+        Ok(Some(TopicWatch { reader, topics: watched, limit, anew, only_anew: false, looked: host::now() }))
     }
 
-    /// Says this where a topic was made anew, instead of what is true of topics that are read whole.
-    pub(super) fn saying(self, anew: String) -> TopicWatch {
-        TopicWatch { anew, ..self }
+    /// Looks only whether a topic was made anew, and says this then, instead of what is true of topics that are read whole.
+    pub(super) fn only_anew(self, anew: String) -> TopicWatch {
+        TopicWatch { anew, only_anew: true, ..self }
     }
 
     /// Looks, if it is time to.
@@ -78,7 +80,7 @@ impl TopicWatch {
                         self.anew
                     )));
                 }
-                Err(error) if error.is_unknown_topic() => {
+                Err(error) if error.is_unknown_topic() && !self.only_anew => {
                     let since = *unknown.get_or_insert(self.looked);
                     if host::since(since) >= self.limit {
                         return Err(Failure::new(format!(
