@@ -60,9 +60,10 @@ bench: ## Compares with a hand-written loop and prints ratios (takes long, wants
 	@scripts/bench
 
 .PHONY: nightly
-nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, ten minutes of fuzzing the broker and ten the library, a million simulated histories
+nightly: ## What takes long: Kafka's tools, Kafka Streams and Python against the development broker, a real schema registry, the unsafe module under AddressSanitizer, ten minutes of fuzzing the broker and ten the library, a million simulated histories
 	@scripts/dev-broker-clients
 	@scripts/schema-registry test
+	@scripts/sanitize
 	@scripts/dev-broker-fuzz 600
 	@scripts/fuzz 600
 	@scripts/simulate run --seeds 1000000
