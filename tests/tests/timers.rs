@@ -12,11 +12,9 @@ fn plan() -> Case {
     Case::new(RIG, "plan", 1, &["words", "joined"])
 }
 
-/// The same with its state on disk, where it can be.
+/// The same with its state on disk.
+#[cfg(feature = "rocksdb")]
 fn on_disk(case: Case) -> Case {
-    if !cfg!(feature = "rocksdb") {
-        return case;
-    }
     let state_dir = case.rig.dir().join("state");
     case.arg("--store", "rocksdb").arg("--state-dir", &state_dir.to_string_lossy())
 }
