@@ -74,6 +74,7 @@ fn state_of_an_earlier_version_is_restored_and_upgraded_as_it_is_read() {
     assert!(log.contains(&format!("the changelog at {}/0 offset ", case.changelog())), "{log}");
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn a_store_on_disk_is_reused_with_the_earlier_versions_in_it() {
     let (case, mut first, log) = is_read_by_the_later("rocksdb");
