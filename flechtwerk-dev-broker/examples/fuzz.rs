@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use flechtwerk_dev_broker::fuzzing::{Entropy, data_folder, frames, logs, requests};
+use flechtwerk_dev_broker::fuzzing::{Entropy, data_folder, end_with_a_hang, frames, logs, requests};
 
-const HANG: Duration = Duration::from_secs(60);
 const REPORT: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
     };
     let parent = tempfile::tempdir().expect("a folder for temporary files");
     let current = Arc::new(AtomicU64::new(first));
-    watch(Arc::clone(&current));
+    end_with_a_hang(Arc::clone(&current));
 
     let (start, mut reported) = (Instant::now(), Instant::now());
     let (mut seed, mut answered, mut started, mut slowest) = (first, 0, 0, Duration::ZERO);
@@ -51,23 +50,6 @@ fn main() -> ExitCode {
     }
     println!("{} sessions, {answered} requests answered, {} MiB", seed - first, resident_mib());
     ExitCode::SUCCESS
-}
-
-/// Ends the process where one seed takes too long.
-fn watch(current: Arc<AtomicU64>) {
-    std::thread::spawn(move || {
-        let (mut seen, mut since) = (current.load(Ordering::Relaxed), Instant::now());
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let now = current.load(Ordering::Relaxed);
-            if now != seen {
-                (seen, since) = (now, Instant::now());
-            } else if since.elapsed() > HANG {
-                eprintln!("seed {seen} does not end");
-                std::process::exit(1);
-            }
-        }
-    });
 }
 
 fn resident_mib() -> u64 {

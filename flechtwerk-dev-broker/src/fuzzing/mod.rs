@@ -6,6 +6,7 @@
 mod entropy;
 mod folder;
 mod frames;
+mod hang;
 mod logs;
 mod messages;
 mod requests;
@@ -15,5 +16,6 @@ mod tests;
 pub use entropy::Entropy;
 pub use folder::data_folder;
 pub use frames::{frame_bytes, frames};
+pub use hang::end_with_a_hang;
 pub use logs::logs;
 pub use requests::requests;

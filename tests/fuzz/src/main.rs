@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use flechtwerk_dev_broker::fuzzing::end_with_a_hang;
 use flechtwerk_fuzz::{Played, input, play, targets};
 
-const HANG: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let current = Arc::new(AtomicU64::new(first));
-    watch(Arc::clone(&current));
+    end_with_a_hang(Arc::clone(&current));
 
     let mut all: Vec<_> = targets().map(|target| (target, Played::default())).collect();
     let (start, mut seed) = (Instant::now(), first);
@@ -50,21 +50,4 @@ fn main() -> ExitCode {
     }
     println!("{} inputs in {} s", seed - first, start.elapsed().as_secs());
     ExitCode::SUCCESS
-}
-
-/// Ends the process where one seed takes too long.
-fn watch(current: Arc<AtomicU64>) {
-    std::thread::spawn(move || {
-        let (mut seen, mut since) = (current.load(Ordering::Relaxed), Instant::now());
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let now = current.load(Ordering::Relaxed);
-            if now != seen {
-                (seen, since) = (now, Instant::now());
-            } else if since.elapsed() > HANG {
-                eprintln!("seed {seen} does not end");
-                std::process::exit(1);
-            }
-        }
-    });
 }
