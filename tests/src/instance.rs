@@ -178,11 +178,22 @@ impl Instance {
         self.ended = Some(self.child.wait().expect("wait for the child"));
     }
 
-    /// SIGTERM, and its exit status within `limit`.
+    /// SIGTERM as soon as it hears it, and its exit status within `limit`. Before that it would end as any process does, which
+    /// says nothing about its stop.
     #[track_caller]
     pub fn terminate(&mut self, limit: Duration) -> i32 {
+        let what = format!("SIGTERM is heard; its log is {}", self.log.display());
+        wait_within(limit, &what, || self.hears(Signal::SIGTERM) || self.try_wait().is_some());
         self.signal(Signal::SIGTERM);
         self.wait(limit)
+    }
+
+    /// It has a handler for `signal`.
+    fn hears(&self, signal: Signal) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        mask & (1 << (signal as i32 - 1)) != 0
     }
 
     /// Its exit status, waited for at most `limit`.
