@@ -1,11 +1,11 @@
 //! A disk that is full: what was answered is there after a restart, and nothing is answered that isn't.
 
+#[path = "support/program.rs"]
+mod program;
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use flechtwerk_dev_broker::DevBroker;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
@@ -13,58 +13,19 @@ use kafka_protocol::messages::{
     BrokerId, DescribeTransactionsRequest, InitProducerIdRequest, ListOffsetsRequest,
 };
 
+use program::{Running, program};
 use support::transactions::Producer;
 use support::*;
 
 const STORAGE_ERROR: i16 = 56;
 
 /// The program, no file of which can grow beyond so many blocks of 512 bytes.
-struct Cramped {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Cramped {
-    fn start(folder: &Path, blocks: u32) -> Cramped {
-        let program = env!("CARGO_BIN_EXE_flechtwerk-dev-broker");
-        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-        let mut child = Command::new("sh")
-            .args([
-                "-c",
-                &limited,
-                "sh",
-                program,
-                "--listen",
-                "127.0.0.1:0",
-                "--topic",
-                "abc:1",
-                "--data-dir",
-            ])
-            .arg(folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("ready ").unwrap().parse().unwrap();
-        Cramped { child, address }
-    }
-
-    /// How it ended by itself, and what it said.
-    fn ended(mut self) -> (Option<i32>, String) {
-        until("the broker ends", || self.child.try_wait().unwrap().is_some());
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
-    }
-}
-
-impl Drop for Cramped {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn cramped(folder: &Path, blocks: u32) -> Running {
+    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, "sh"]).arg(program().get_program());
+    command.args(["--listen", "127.0.0.1:0", "--topic", "abc:1", "--data-dir"]).arg(folder);
+    Running::of(command.stderr(Stdio::piped()))
 }
 
 fn init(name: &str) -> InitProducerIdRequest {
@@ -76,7 +37,7 @@ fn init(name: &str) -> InitProducerIdRequest {
 #[test]
 fn what_the_journal_has_no_room_for_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let broker = Cramped::start(folder.path(), 8);
+    let broker = cramped(folder.path(), 8);
     let mut client = Client::connect(broker.address);
     let mut answered = Vec::new();
     for number in 0..10_000 {
@@ -104,7 +65,7 @@ fn what_the_journal_has_no_room_for_is_not_answered() {
 #[test]
 fn a_marker_that_has_no_room_is_written_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let broker = Cramped::start(folder.path(), 64);
+    let broker = cramped(folder.path(), 64);
     let mut producer = Producer::new(broker.address, "tx");
     assert_eq!(producer.add("abc", 0).unwrap(), 0);
     let mut written = 0;

@@ -150,15 +150,8 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
             }
         };
         match answered {
-            Ok(Reply::Frame(answer)) => {
-                // A client that doesn't read keeps its answer in memory.
-                let _share = match shared.frames.take(answer.len()).await {
-                    Ok(share) => share,
-                    Err(error) => {
-                        tracing::warn!(node, %peer, %error, "connection closed");
-                        return;
-                    }
-                };
+            // A client that doesn't read keeps its answer in memory, and with it its share.
+            Ok(Reply::Frame(answer, _share)) => {
                 if let Err(error) = send(shared, &mut write, answer).await {
                     tracing::debug!(node, %peer, %error, "the client is gone");
                     return;
@@ -170,7 +163,7 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
                 return;
             }
             Err(error) => {
-                tracing::warn!(node, %peer, %error, "connection closed: malformed request");
+                tracing::warn!(node, %peer, %error, "connection closed");
                 return;
             }
         }
