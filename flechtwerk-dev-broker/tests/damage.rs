@@ -52,7 +52,7 @@ fn filled(folder: &Path) {
     producer.transaction("totals", 0, &[(Some(b"k"), b"5")], true);
     assert_eq!(producer.add("abc", 1).unwrap(), 0);
     producer.send("abc", 1, &[(None, b"open")]).unwrap().unwrap();
-    assert_eq!(producer.commit_offset("group", "abc", 1, 7).unwrap(), 0);
+    assert_eq!(producer.commit_offset("group", ("abc", 1), 7, "").unwrap(), 0);
 
     let committed = OffsetCommitRequestPartition::default().with_partition_index(0).with_committed_offset(2);
     let committed =

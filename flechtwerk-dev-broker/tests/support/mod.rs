@@ -32,10 +32,14 @@ impl Client {
     }
 
     pub(crate) fn named(address: SocketAddr, client_id: &str) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client { stream, client_id: client_id.to_owned(), correlation_id: 0 }
+        Client::try_named(address, client_id).unwrap()
+    }
+
+    pub(crate) fn try_named(address: SocketAddr, client_id: &str) -> io::Result<Client> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, client_id: client_id.to_owned(), correlation_id: 0 })
     }
 
     /// Asks and waits for the answer.

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 
-use bytes::Bytes;
 use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
@@ -78,40 +77,26 @@ impl Producer {
         partition: i32,
         records: &[Record<'_>],
     ) -> io::Result<Result<i64, i16>> {
-        let sequence = self.sequence(name, partition);
+        let place = (name.to_owned(), partition);
+        let sequence = self.sequences.get(&place).copied().unwrap_or(0);
         let batch = batch_of(Some((self.id, self.epoch, sequence)), records);
-        let sent = self.send_batch(name, partition, batch)?;
-        if sent.is_ok() {
-            self.sequences.insert((name.to_owned(), partition), sequence + records.len() as i32);
-        }
-        Ok(sent)
-    }
-
-    /// The next sequence number.
-    pub(crate) fn sequence(&self, name: &str, partition: i32) -> i32 {
-        self.sequences.get(&(name.to_owned(), partition)).copied().unwrap_or(0)
-    }
-
-    /// Produce, with a batch that was made before.
-    pub(crate) fn send_batch(
-        &mut self,
-        name: &str,
-        partition: i32,
-        batch: Bytes,
-    ) -> io::Result<Result<i64, i16>> {
         let request = produce(name, partition, batch).with_transactional_id(Some(self.transactional_id()));
         let answer = self.client.try_call(7, &request)?;
         let partition = &answer.responses[0].partition_responses[0];
-        Ok(if partition.error_code == 0 { Ok(partition.base_offset) } else { Err(partition.error_code) })
+        if partition.error_code != 0 {
+            return Ok(Err(partition.error_code));
+        }
+        self.sequences.insert(place, sequence + records.len() as i32);
+        Ok(Ok(partition.base_offset))
     }
 
     /// AddOffsetsToTxn, and TxnOffsetCommit of one offset.
     pub(crate) fn commit_offset(
         &mut self,
         group: &str,
-        name: &str,
-        partition: i32,
+        (name, partition): (&str, i32),
         offset: i64,
+        metadata: &str,
     ) -> io::Result<i16> {
         let request = AddOffsetsToTxnRequest::default()
             .with_transactional_id(self.transactional_id())
@@ -124,7 +109,8 @@ impl Producer {
         }
         let committed = TxnOffsetCommitRequestPartition::default()
             .with_partition_index(partition)
-            .with_committed_offset(offset);
+            .with_committed_offset(offset)
+            .with_committed_metadata(Some(text(metadata)));
         let committed =
             TxnOffsetCommitRequestTopic::default().with_name(topic(name)).with_partitions(vec![committed]);
         let request = TxnOffsetCommitRequest::default()
