@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) frames: FrameBudget,
     pub(crate) max_frame: usize,
     pub(crate) max_answer: usize,
+    pub(crate) max_connections: usize,
 }
 
 struct Planned {
@@ -46,6 +47,7 @@ impl Shared {
         Shared {
             max_frame: state.settings.max_frame,
             max_answer: state.settings.max_frame.max(MIN_MAX_ANSWER),
+            max_connections: state.settings.max_connections,
             requests,
             faults: Faults::default(),
             frames: FrameBudget::new(
