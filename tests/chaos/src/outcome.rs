@@ -37,6 +37,8 @@ pub struct Outcome {
     pub growth: Vec<Growth>,
     /// Seconds from the first fault to the last.
     pub faults_took: f64,
+    /// Seconds after the last fault until everything that came in was processed.
+    pub caught_up: f64,
     /// Seconds of all.
     pub took: f64,
 }

@@ -96,7 +96,7 @@ fn looked_at(check: Check, outcome: &Outcome) -> String {
         Check::Hanging => format!("{} abort markers", figures.aborts),
         Check::Observer | Check::Anomalies => format!("{} records read", figures.observed),
         Check::Liveness => {
-            format!("{} s after the last fault at most", (outcome.took - outcome.faults_took).round())
+            format!("all was processed {:.0} s after the last fault", outcome.caught_up)
         }
     }
 }

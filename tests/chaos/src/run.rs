@@ -231,7 +231,9 @@ impl<'a> Run<'a> {
         pace.over();
         let mut done = false;
         if watchers.found().is_empty() && self.fleet.wrong.is_empty() {
+            let over = Instant::now();
             let behind = self.catch_up(writer, &watchers, &pace, &bar)?;
+            outcome.caught_up = over.elapsed().as_secs_f64();
             done = behind.is_empty();
             outcome.violations.extend(behind);
         } else {
