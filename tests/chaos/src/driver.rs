@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::brokers::Lane;
 use crate::fleet::Fleet;
-use crate::interrupt::{self, Interrupted};
+use crate::interrupt;
 use crate::journal::Journal;
 use crate::network::Network;
 use crate::peek::Peek;
@@ -107,7 +107,7 @@ impl Driver {
         watchers: &Watchers,
         pace: &Pace,
         bar: &Bar,
-    ) -> Result<(), Interrupted> {
+    ) -> anyhow::Result<()> {
         let total = self.queue.len();
         let (mut clock, mut last) = (Duration::ZERO, Instant::now());
         loop {
@@ -168,6 +168,7 @@ impl Driver {
                 break;
             }
             interrupt::check()?;
+            self.journal.written()?;
             if over && clock >= self.tier.span {
                 break;
             }

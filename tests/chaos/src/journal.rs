@@ -71,16 +71,24 @@ impl Journal {
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let written = writeln!(inner.file, "{line}").and_then(|()| inner.file.flush());
-        inner.failed = inner.failed.take().or(written.err());
+        inner.failed = inner.failed.take().or_else(|| written.err());
         inner.entries.push(Entry { at, event: event.to_owned(), data });
     }
 
-    /// An error if a line could not be written: most likely the disk is full.
+    /// Something else of the run that could not be written.
+    pub fn failed(&self, error: Option<std::io::Error>) {
+        if error.is_some() {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.failed = inner.failed.take().or(error);
+        }
+    }
+
+    /// An error if something could not be written: most likely the disk is full.
     pub fn written(&self) -> anyhow::Result<()> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match &inner.failed {
             None => Ok(()),
-            Some(error) => bail!("the log of the run could not be written: {error}"),
+            Some(error) => bail!("what happens can't be kept in the folder of the run: {error}"),
         }
     }
 

@@ -137,6 +137,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::tier::Name;
 
+    type Change = fn(&mut Numbers);
+
     const POINTS: [&str; 2] = ["after-begin", "before-fence"];
 
     /// Exactly what a tier wants.
@@ -166,7 +168,7 @@ pub(crate) mod tests {
     #[test]
     fn each_number_that_is_too_small_is_told() {
         let tier = Name::Nightly.tier();
-        let less: [(fn(&mut Numbers), &str); 8] = [
+        let less: [(Change, &str); 8] = [
             (|one| (one.kills, one.open) = (999, 900), "SIGKILLs of instances: 999 of 1000"),
             (|one| one.disks -= 1, "of these, with another state on disk afterwards: 99 of 100"),
             (|one| one.stops -= 1, "SIGSTOPs of instances: 199 of 200"),

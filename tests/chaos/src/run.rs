@@ -247,13 +247,16 @@ impl<'a> Run<'a> {
         interrupt::check()?;
         drop(network);
         self.journal.write("stopped", json!({}));
+        self.journal.written()?;
         self.settle(tier);
+        interrupt::check()?;
         // The observer may lag behind a little.
         let mut reader = Reader::new(&self.kafka)?;
         for partition in 0..tier.partitions {
             let last = reader.last(self.names.tallies(), partition)?;
             let until = Instant::now() + STANDSTILL;
             while observed(&watchers, partition) <= last && Instant::now() < until {
+                interrupt::check()?;
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -336,7 +339,7 @@ impl<'a> Run<'a> {
             let end = |isolation| self.kafka.watermarks(self.names.events(), partition, isolation).1;
             end("read_committed") == end("read_uncommitted")
         };
-        while Instant::now() < until && !(0..tier.partitions).all(ends) {
+        while Instant::now() < until && interrupt::check().is_ok() && !(0..tier.partitions).all(ends) {
             std::thread::sleep(Duration::from_millis(500));
         }
     }
