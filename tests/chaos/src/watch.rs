@@ -21,10 +21,11 @@ use rdkafka::message::Headers;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::json;
 
+use crate::feed::place;
 use crate::journal::Journal;
 use crate::names::Names;
 use crate::offsets;
-use crate::pipeline::{BY, SEQ};
+use crate::pipeline::{AT, BY, SEQ};
 
 /// Between two looks at positions and ends.
 const LOOK: Duration = Duration::from_secs(1);
@@ -169,6 +170,7 @@ impl Watchers {
                     offset: message.offset(),
                     key: message.key().unwrap_or_default().to_vec(),
                     version: seq.unwrap_or(0),
+                    made_of: header(AT).and_then(place).map(|(_, offset)| offset),
                 };
                 found.add(watch.see(&reading));
                 let call = header(BY).and_then(call).unwrap_or_default();
