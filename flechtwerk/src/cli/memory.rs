@@ -4,14 +4,19 @@
 //! keeps that, for each thread apart: with a million timers right after they were set, it was more than what was in use.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::kafka::malloc;
 
-/// Between two looks. One takes some microseconds, and giving back 100 MiB some milliseconds.
+/// Between two looks, each of which takes some microseconds.
 const INTERVAL: Duration = Duration::from_secs(2);
 /// Growth since memory was last given back, from which on it is worth while. Idle processes stay below.
 const GROWTH: u64 = 16 << 20;
+/// A process at work will want its memory again at once, and to give 300 MiB back and have them again takes a tenth of a second of CPU
+/// time: it does so only now and then.
+const AT_WORK: Duration = Duration::from_secs(30);
+/// Share of a core from which on a process is at work.
+const WORK: u32 = 2;
 
 /// Gives memory back until it is dropped.
 pub(super) struct GivingBack(#[expect(dead_code, reason = "dropping it ends the thread")] Sender<()>);
@@ -20,14 +25,13 @@ impl GivingBack {
     pub(super) fn start() -> GivingBack {
         let (sender, stopped) = channel::<()>();
         let look = move || {
-            let mut least = resident().unwrap_or_default();
+            let mut watch = Watch { least: u64::MAX, worked: Duration::ZERO, since: Instant::now() };
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(INTERVAL) {
-                // Where the system does not say, it is not glibc's either.
-                let Some(now) = resident() else { return };
-                least = least.min(now);
-                if now > least + GROWTH {
+                // Where the system does not say, the allocator is not glibc's either.
+                let (Some(resident), Some(worked)) = (resident(), worked()) else { return };
+                if watch.is_time(resident, worked) {
                     malloc::give_back();
-                    least = resident().unwrap_or(now);
+                    watch.given_back(self::resident().unwrap_or(resident));
                 }
             }
         };
@@ -37,22 +41,76 @@ impl GivingBack {
     }
 }
 
+struct Watch {
+    /// The least that was held since memory was last given back.
+    least: u64,
+    /// CPU time of the process, at the last look.
+    worked: Duration,
+    /// When memory was last given back.
+    since: Instant,
+}
+
+impl Watch {
+    fn is_time(&mut self, resident: u64, worked: Duration) -> bool {
+        self.least = self.least.min(resident);
+        let rests = worked.saturating_sub(self.worked) < INTERVAL / WORK;
+        self.worked = worked;
+        resident > self.least + GROWTH && (rests || self.since.elapsed() >= AT_WORK)
+    }
+
+    fn given_back(&mut self, resident: u64) {
+        self.least = resident;
+        self.since = Instant::now();
+    }
+}
+
 /// Bytes of memory that the process holds.
 fn resident() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
-    // Larger pages only make it look more seldom.
+    // Where pages are larger it looks more seldom.
     Some(pages * 4096)
+}
+
+/// CPU time of the process.
+fn worked() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // Behind the name, which may hold anything: the times of user and system are the 14th and the 15th field, in hundredths of a second.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut time = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis((time()? + time()?) * 10))
 }
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     const BLOCKS: usize = 96 * 1024;
     const BLOCK: usize = 4000;
+
+    #[test]
+    fn a_process_at_work_gives_back_now_and_then_and_one_at_rest_at_once() {
+        let work = |seconds: u64| Duration::from_secs(seconds);
+        let mut watch = Watch { least: u64::MAX, worked: Duration::ZERO, since: Instant::now() };
+        assert!(!watch.is_time(100 << 20, work(2)), "it has not grown");
+        assert!(!watch.is_time(200 << 20, work(4)), "it is at work");
+        assert!(watch.is_time(200 << 20, work(4)), "it rests");
+        watch.given_back(190 << 20);
+        assert!(!watch.is_time(200 << 20, work(4)), "that is not worth while");
+        assert!(!watch.is_time(300 << 20, work(6)), "it is at work");
+        watch.since = Instant::now().checked_sub(AT_WORK).unwrap();
+        assert!(watch.is_time(300 << 20, work(8)), "for long");
+    }
+
+    #[test]
+    fn the_system_tells_what_the_process_takes() {
+        let before = worked().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while worked().unwrap() == before {
+            assert!(Instant::now() < until);
+        }
+        assert!(resident().unwrap() > 1 << 20);
+    }
 
     /// Freed between blocks that stay, as batches are between states: the allocator by itself keeps all of it.
     #[test]
