@@ -98,6 +98,7 @@ const _: () = {
                 start: ::flechtwerk::glue::Start::Earliest,
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: true,
+                headers: true,
                 extractor: ::core::option::Option::Some(::flechtwerk::glue::ExtractorInfo {
                     poll_interval: ::flechtwerk::glue::Duration::from_millis(30000u64),
                     suspends: true,

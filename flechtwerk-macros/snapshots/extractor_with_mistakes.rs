@@ -39,6 +39,7 @@ const _: () = {
             start: ::flechtwerk::glue::Start::Earliest,
             order: ::flechtwerk::glue::Order::Inputs,
             custom_key: false,
+            headers: true,
             extractor: ::core::option::Option::None,
             policy: ::flechtwerk::glue::Policy::CRASH,
             stub: true,

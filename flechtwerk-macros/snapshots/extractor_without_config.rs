@@ -61,6 +61,7 @@ const _: () = {
                 start: fw::glue::Start::Earliest,
                 order: fw::glue::Order::Inputs,
                 custom_key: false,
+                headers: true,
                 extractor: ::core::option::Option::Some(fw::glue::ExtractorInfo {
                     poll_interval: fw::glue::Duration::from_millis(500u64),
                     suspends: false,

@@ -103,6 +103,7 @@ const _: () = {
                 start: ::flechtwerk::glue::Start::Earliest,
                 order: ::flechtwerk::glue::Order::Inputs,
                 custom_key: false,
+                headers: false,
                 extractor: ::core::option::Option::None,
                 policy: ::flechtwerk::glue::Policy::CRASH,
                 stub: false,

@@ -73,6 +73,7 @@ const _: () = {
                 start: fw::glue::Start::Latest,
                 order: fw::glue::Order::Timestamp,
                 custom_key: true,
+                headers: true,
                 extractor: ::core::option::Option::None,
                 policy: fw::glue::Policy {
                     named: true,

@@ -82,6 +82,7 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         key: args.path("key").cloned(),
         order: "Inputs",
         start: "Earliest",
+        headers: true,
         input,
         slots: sorted.slots,
         shared: sorted.shared,

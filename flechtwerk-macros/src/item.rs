@@ -49,6 +49,13 @@ pub(crate) fn meant(n: usize, ty: &Type) -> Option<Type> {
     }
 }
 
+impl Function {
+    /// The tokens of the body.
+    pub(crate) fn body(&self) -> &TokenStream {
+        &self.rest
+    }
+}
+
 impl Parse for Function {
     fn parse(stream: ParseStream<'_>) -> Result<Self> {
         Ok(Function {

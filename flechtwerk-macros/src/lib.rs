@@ -2,13 +2,14 @@
 //!
 //! This file is the front: documentation and forwarding. The work is done on `proc_macro2` tokens, by functions that
 //! tests can call: `args` reads the arguments, `item` the function (its body stays opaque), `model` puts the two
-//! together and finds mistakes, `expand` writes code. Mistakes are collected by `errors`, and where errors of rustc
+//! together and finds mistakes, `headers` looks whether the body may see a record's headers, `expand` writes code. Mistakes are collected by `errors`, and where errors of rustc
 //! will show is decided in `spans`.
 
 mod args;
 mod errors;
 mod expand;
 mod extractor;
+mod headers;
 mod item;
 mod model;
 mod names;

@@ -8,6 +8,7 @@ use syn::{
 
 use crate::args::{Args, Kind};
 use crate::errors::Errors;
+use crate::headers;
 use crate::item::{Function, meant};
 use crate::names;
 use crate::spans::written;
@@ -41,6 +42,8 @@ pub(crate) struct Stage {
     pub(crate) dead_letters: Option<Type>,
     /// The function that is called for timers.
     pub(crate) on_timer: Option<Path>,
+    /// Whether anything of it may look at the headers of its input.
+    pub(crate) headers: bool,
     /// The first parameter's type.
     pub(crate) input: Type,
     /// What the parameters by `&mut` refer to.
@@ -113,6 +116,8 @@ pub(crate) fn stage(args: &Args, function: &Function, errors: &mut Errors) -> Op
         on_invalid: args.path("on_invalid").cloned(),
         dead_letters: args.ty("dead_letters").cloned(),
         on_timer: args.path("on_timer").cloned(),
+        // The function of `key` gets the record, and that of `on_invalid` all that it holds.
+        headers: args.mentions("key") || args.mentions("on_invalid") || headers::may_look(function),
         input: input?,
         slots,
         shared,

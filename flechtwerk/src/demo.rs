@@ -42,6 +42,7 @@ const fn stage(
         start: Start::Earliest,
         order: Order::Inputs,
         custom_key: false,
+        headers: true,
         extractor: None,
         policy: Policy::CRASH,
         stub: false,

@@ -5,16 +5,19 @@
 //! the codec's bytes; a null value is a delete. Decoding is strict, so that each value has exactly one encoding:
 //! equal states are equal bytes.
 
+#[cfg(test)]
 use bytes::Bytes;
+
+use crate::compact::CompactBytes;
 
 /// One record of a changelog, or one change of a store: the same bytes in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "a simulation reaches it")]
 pub struct ChangelogRecord {
     /// Kind byte and key.
-    pub key: Bytes,
+    pub key: CompactBytes,
     /// `None` is a delete.
-    pub value: Option<Bytes>,
+    pub value: Option<CompactBytes>,
 }
 
 impl ChangelogRecord {
@@ -55,10 +58,9 @@ pub(crate) enum FormatError {
     OverlongVersion,
 }
 
-/// Appends the key of an entry, for those who gather many keys in one buffer.
-pub(crate) fn put_key(kind: Kind, key: &[u8], into: &mut Vec<u8>) {
-    into.push(kind.byte());
-    into.extend_from_slice(key);
+/// The key of an entry.
+pub(crate) fn key(kind: Kind, key: &[u8]) -> CompactBytes {
+    CompactBytes::concat(&[kind.byte()], key)
 }
 
 /// Takes the key of an entry apart.
@@ -97,6 +99,10 @@ pub(crate) fn put_version(version: u32, into: &mut Vec<u8>) {
 
 /// Takes the version off a value; what remains is the codec's.
 pub(crate) fn take_version(value: &[u8]) -> Result<(u32, &[u8]), FormatError> {
+    // Nearly always.
+    if let Some((first, rest)) = value.split_first().filter(|(first, _)| **first < 0x80) {
+        return Ok((u32::from(*first), rest));
+    }
     let mut version = 0u32;
     for (at, byte) in value.iter().enumerate().take(MAX_VERSION_LEN) {
         let bits = u32::from(byte & 0x7f);
@@ -119,10 +125,8 @@ mod tests {
 
     use super::*;
 
-    fn key_of(kind: Kind, key: &[u8]) -> Bytes {
-        let mut bytes = Vec::new();
-        put_key(kind, key, &mut bytes);
-        bytes.into()
+    fn key_of(kind: Kind, of: &[u8]) -> Bytes {
+        key(kind, of).into()
     }
 
     const GOLDEN: &str = include_str!("../tests/golden/changelog.txt");

@@ -59,6 +59,7 @@ mod flaws;
 mod crash;
 
 pub mod codec;
+mod compact;
 #[cfg(feature = "runtime")]
 mod duration;
 mod error;

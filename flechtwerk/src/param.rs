@@ -127,7 +127,7 @@ impl<S: StateValue> SlotPart for State<S> {
     }
 
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        *closing.change = self.change(closing.stored, closing.scratch, closing.states)?;
+        *closing.change = self.change(closing.stored, closing.scratch)?;
         Ok(())
     }
 }
@@ -176,7 +176,7 @@ impl SlotPart for Timers {
     }
 
     fn close(&mut self, closing: &mut Closing<'_>) -> Result<(), Trouble> {
-        *closing.timers_change = self.change(closing.stored_timers, closing.scratch, closing.states);
+        *closing.timers_change = self.change(closing.stored_timers, closing.scratch);
         Ok(())
     }
 }

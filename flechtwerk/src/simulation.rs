@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::compact::CompactBytes;
 pub use crate::flaws::{Flaw, is_on, switch_on};
 pub use crate::format::ChangelogRecord;
 pub use crate::port::*;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -145,20 +144,16 @@ impl<S> fmt::Debug for State<S> {
     }
 }
 
-/// New states of a round share buffers of this size, since an allocation for each costs as much as encoding it.
-const STATES_CHUNK: usize = 16 << 10;
-
 impl<S: StateValue> State<S> {
-    pub(crate) fn load(stored: Option<&Bytes>) -> Result<Self, Trouble> {
+    pub(crate) fn load(stored: Option<&[u8]>) -> Result<Self, Trouble> {
         Ok(State { value: stored.map(|bytes| decode(bytes)).transpose()?, dirty: false })
     }
 
-    /// What became of it; `scratch` is a buffer to encode into, `states` holds what is new.
+    /// What became of it; `scratch` is a buffer to encode into.
     pub(crate) fn change(
         &self,
-        stored: Option<&Bytes>,
+        stored: Option<&[u8]>,
         scratch: &mut Vec<u8>,
-        states: &mut BytesMut,
     ) -> Result<StateChange, Trouble> {
         if !self.dirty {
             return Ok(StateChange::Unchanged);
@@ -169,22 +164,13 @@ impl<S: StateValue> State<S> {
             (Some(value), stored) => {
                 scratch.clear();
                 encode(value, scratch).map_err(|error| (FailureKind::EncodeState, BoxError::from(error)))?;
-                if stored.is_some_and(|stored| *stored == *scratch) {
+                if stored.is_some_and(|stored| stored == scratch) {
                     return Ok(StateChange::Unchanged);
                 }
-                Ok(StateChange::Set(kept(scratch, states)))
+                Ok(StateChange::Set(scratch[..].into()))
             }
         }
     }
-}
-
-/// The bytes, as a part of the chunk.
-pub(crate) fn kept(bytes: &[u8], states: &mut BytesMut) -> Bytes {
-    if states.capacity() < bytes.len() {
-        states.reserve(bytes.len().max(STATES_CHUNK));
-    }
-    states.extend_from_slice(bytes);
-    states.split().freeze()
 }
 
 /// Appends the version, as a variable-length integer of seven bits a byte, the lowest first, and the JSON.
@@ -221,8 +207,9 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::compact::CompactBytes;
 
-    fn stored<S: StateValue>(value: &S) -> Bytes {
+    fn stored<S: StateValue>(value: &S) -> CompactBytes {
         let mut bytes = Vec::new();
         encode(value, &mut bytes).unwrap();
         bytes.into()
@@ -264,14 +251,11 @@ mod tests {
 
     #[test]
     fn untouched_is_unchanged_and_nothing_is_encoded() {
-        let bytes = Bytes::from_static(b"\x01 7");
+        let bytes = CompactBytes::from(&b"\x01 7"[..]);
         let state = State::<u64>::load(Some(&bytes)).unwrap();
         let mut scratch = Vec::new();
         assert_eq!(*state, Some(7));
-        assert_eq!(
-            state.change(Some(&bytes), &mut scratch, &mut BytesMut::new()).unwrap(),
-            StateChange::Unchanged
-        );
+        assert_eq!(state.change(Some(&bytes), &mut scratch).unwrap(), StateChange::Unchanged);
         assert!(scratch.is_empty());
     }
 
@@ -281,21 +265,12 @@ mod tests {
         let mut scratch = Vec::new();
         let mut state = State::<u64>::load(Some(&before)).unwrap();
         *state.get_or_insert_default() += 1;
-        assert_eq!(
-            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
-            StateChange::Set(stored(&8u64))
-        );
+        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Set(stored(&8u64)));
         *state.get_or_insert_default() -= 1;
-        assert_eq!(
-            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
-            StateChange::Unchanged
-        );
+        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Unchanged);
         state.clear();
-        assert_eq!(
-            state.change(Some(&before), &mut scratch, &mut BytesMut::new()).unwrap(),
-            StateChange::Deleted
-        );
-        assert_eq!(state.change(None, &mut scratch, &mut BytesMut::new()).unwrap(), StateChange::Unchanged);
+        assert_eq!(state.change(Some(&before), &mut scratch).unwrap(), StateChange::Deleted);
+        assert_eq!(state.change(None, &mut scratch).unwrap(), StateChange::Unchanged);
     }
 
     #[test]
@@ -310,17 +285,14 @@ mod tests {
         let mut state = State::<Seen>::load(Some(&before)).unwrap();
         state.as_mut().unwrap().0.insert("x".into(), 1);
         state.as_mut().unwrap().0.remove("x");
-        assert_eq!(
-            state.change(Some(&before), &mut Vec::new(), &mut BytesMut::new()).unwrap(),
-            StateChange::Unchanged
-        );
+        assert_eq!(state.change(Some(&before), &mut Vec::new()).unwrap(), StateChange::Unchanged);
     }
 
     #[test]
     fn what_can_not_be_read_back_is_not_stored() {
         let mut state = State::<f64>::default();
         state.set(f64::NAN);
-        let (kind, _) = state.change(None, &mut Vec::new(), &mut BytesMut::new()).unwrap_err();
+        let (kind, _) = state.change(None, &mut Vec::new()).unwrap_err();
         assert!(matches!(kind, FailureKind::EncodeState));
     }
 }

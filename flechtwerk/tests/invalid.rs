@@ -338,7 +338,7 @@ fn round(values: &[&str]) -> Round {
         headers: Headers::default(),
     };
     let records: Vec<_> = values.iter().enumerate().map(record).collect();
-    let bucket = Bucket::new(Bytes::from_static(b"k"), 0..records.len());
+    let bucket = Bucket::new(b"k"[..].into(), 0..records.len());
     Round::new(records, vec![bucket])
 }
 

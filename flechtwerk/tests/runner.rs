@@ -156,9 +156,10 @@ fn round(buckets: &[(&str, Option<&str>, &[i64])]) -> Round {
             let offset = round.records.len() as i64;
             round.records.push(raw(key, &value.to_string(), offset));
         }
-        let state = state.map(|state| Bytes::copy_from_slice(state.as_bytes()));
-        let key = Bytes::copy_from_slice(key.as_bytes());
-        round.buckets.push(Bucket { state, ..Bucket::new(key, start..round.records.len()) });
+        let state = state.map(|state| state.as_bytes().into());
+        round
+            .buckets
+            .push(Bucket { state, ..Bucket::new(key.as_bytes().into(), start..round.records.len()) });
     }
     round
 }
@@ -196,7 +197,7 @@ fn failed(name: &str, round: &mut Round) -> Failure {
 }
 
 fn set(state: &str) -> StateChange {
-    StateChange::Set(Bytes::copy_from_slice(state.as_bytes()))
+    StateChange::Set(state.as_bytes().into())
 }
 
 #[test]
@@ -375,7 +376,7 @@ fn records_cost_no_allocation() {
     let mut round = Round::new(vec![], vec![]);
     for n in 0..RECORDS {
         round.records.push(raw("key", "value", n as i64));
-        round.buckets.push(Bucket::new(Bytes::from_static(b"key"), n..n + 1));
+        round.buckets.push(Bucket::new(b"key"[..].into(), n..n + 1));
     }
     let mut outputs = Outputs::default();
     let env = Env::default();

@@ -94,8 +94,8 @@ fn run(pipeline: &Pipeline, stored: &[u8], values: &[i64]) -> Result<(StateChang
         headers: Headers::default(),
     };
     let records: Vec<_> = values.iter().enumerate().map(record).collect();
-    let state = Some(Bytes::copy_from_slice(stored));
-    let bucket = Bucket { state, ..Bucket::new(Bytes::from_static(b"k"), 0..records.len()) };
+    let state = Some(stored.into());
+    let bucket = Bucket { state, ..Bucket::new(b"k"[..].into(), 0..records.len()) };
     let (mut round, mut outputs) = (Round::new(records, vec![bucket]), Outputs::default());
     let end = block_on(pipeline.stages[0].round(&mut round, &mut outputs, &Env::default(), usize::MAX))?;
     assert!(matches!(end, RoundEnd::Done));
@@ -126,12 +126,12 @@ fn what_is_only_read_is_not_written() {
 fn what_changes_is_written_in_the_current_version() {
     for stored in [&b"\x017"[..], b"\x02{\"cents\":700}", NEW] {
         let (change, sent) = run(&ADD, stored, &[5]).unwrap();
-        assert_eq!(change, StateChange::Set(Bytes::from_static(b"\x03{\"cents\":705,\"currency\":\"EUR\"}")));
+        assert_eq!(change, StateChange::Set(b"\x03{\"cents\":705,\"currency\":\"EUR\"}"[..].into()));
         assert_eq!(sent, "705 EUR");
     }
     // Changed and changed back: of an old version that is a change, of the current one it is none.
     assert_eq!(run(&ADD, NEW, &[5, -5]).unwrap().0, StateChange::Unchanged);
-    assert_eq!(run(&ADD, b"\x017", &[5, -5]).unwrap().0, StateChange::Set(Bytes::from_static(NEW)));
+    assert_eq!(run(&ADD, b"\x017", &[5, -5]).unwrap().0, StateChange::Set(NEW.into()));
 }
 
 #[test]

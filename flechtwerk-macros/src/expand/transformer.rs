@@ -84,6 +84,7 @@ pub(super) fn stand_in(function: &Function, glue: &TokenStream) -> TokenStream {
             start: #glue::Start::Earliest,
             order: #glue::Order::Inputs,
             custom_key: false,
+            headers: true,
             extractor: ::core::option::Option::None,
             policy: #glue::Policy::CRASH,
             stub: true,
@@ -299,7 +300,7 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
         most => quote!(#glue::AllShares::<Self::Shared, #most>::LIST),
     };
     let (start, order) = (format_ident!("{}", stage.start), format_ident!("{}", stage.order));
-    let custom_key = stage.key.is_some();
+    let (custom_key, headers) = (stage.key.is_some(), stage.headers);
     let extractor = match &stage.polling {
         None => quote!(::core::option::Option::None),
         Some(Polling { interval, suspended }) => {
@@ -322,6 +323,7 @@ pub(super) fn stage_info(stage: &Stage, function: &str, glue: &TokenStream) -> T
             start: #glue::Start::#start,
             order: #glue::Order::#order,
             custom_key: #custom_key,
+            headers: #headers,
             extractor: #extractor,
             policy: #policy,
             stub: false,

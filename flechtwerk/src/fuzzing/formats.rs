@@ -1,6 +1,6 @@
 //! The bytes of changelogs, stores and stamps, which must have one encoding for each value.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{SECRET, Target, quiet};
 use crate::format::{self, Kind};
@@ -32,9 +32,7 @@ fn good_keys() -> Vec<Vec<u8>> {
 fn key(bytes: &[u8]) -> bool {
     match format::decode_key(bytes) {
         Ok((kind, key)) => {
-            let mut again = Vec::new();
-            format::put_key(kind, key, &mut again);
-            assert_eq!(again, bytes);
+            assert_eq!(&format::key(kind, key)[..], bytes);
             true
         }
         Err(error) => {
@@ -61,8 +59,7 @@ fn state(bytes: &[u8]) -> bool {
         Ok((version, contents)) => assert_eq!(value(version, contents), bytes),
         Err(error) => quiet(&error),
     }
-    let stored = Bytes::copy_from_slice(bytes);
-    let mut state = match State::<String>::load(Some(&stored)) {
+    let mut state = match State::<String>::load(Some(bytes)) {
         Ok(state) => state,
         Err((_, error)) => {
             quiet(&error);
@@ -71,10 +68,10 @@ fn state(bytes: &[u8]) -> bool {
     };
     // JSON has many spellings: what is written for the value must read as the same and stay.
     let _ = state.as_mut();
-    let change = |state: &State<String>, stored: &Bytes| {
-        state.change(Some(stored), &mut Vec::new(), &mut BytesMut::new()).expect("text can be written")
+    let change = |state: &State<String>, stored: &[u8]| {
+        state.change(Some(stored), &mut Vec::new()).expect("text can be written")
     };
-    if let StateChange::Set(ours) = change(&state, &stored) {
+    if let StateChange::Set(ours) = change(&state, bytes) {
         let mut again = State::<String>::load(Some(&ours)).expect("what was written can be read");
         assert_eq!(*again, *state);
         let _ = again.as_mut();
@@ -163,6 +160,7 @@ static STAGE: StageInfo = StageInfo {
     start: Start::Earliest,
     order: Order::Inputs,
     custom_key: false,
+    headers: true,
     extractor: None,
     policy: Policy::CRASH,
     stub: false,

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::runner::{caught, panicked};
@@ -14,6 +14,7 @@ use super::{
     Round, RoundEnd, Settled, SharedParams, StageInfo, StateChange, Times, Topics, Tried, Trouble, Visit,
     policy,
 };
+use crate::compact::CompactBytes;
 use crate::error::BoxError;
 use crate::next::Next;
 
@@ -42,7 +43,7 @@ pub struct Page {
     /// The config record; that of an implicit config is made up.
     pub config: RawRecord,
     /// The cursor before the page, as encoded in the changelog.
-    pub state: Option<Bytes>,
+    pub state: Option<CompactBytes>,
     /// What became of the cursor; filled in by the call.
     pub change: StateChange,
     /// What was sent. Outputs without a timestamp of their own have a negative one.
@@ -51,7 +52,7 @@ pub struct Page {
 
 impl Page {
     /// A page that is still to be run.
-    pub fn new(config: RawRecord, state: Option<Bytes>) -> Page {
+    pub fn new(config: RawRecord, state: Option<CompactBytes>) -> Page {
         Page { config, state, change: StateChange::Unchanged, outputs: Outputs::default() }
     }
 
@@ -223,7 +224,7 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
     let mut pool = Vec::new();
     let mut slots = {
         let mut opening = Opening {
-            stored: state.as_ref(),
+            stored: state.as_deref(),
             timers: None,
             times: Times::default(),
             outputs: 0,
@@ -247,14 +248,13 @@ async fn run<E: Extractor>(page: &mut Page, env: &Env) -> Result<Next, Trouble> 
         _ => returned?,
     };
     let mut closing = Closing {
-        stored: state.as_ref(),
+        stored: state.as_deref(),
         change,
         stored_timers: None,
         timers_change: &mut StateChange::Unchanged,
         outputs,
         pool: &mut pool,
         scratch: &mut Vec::new(),
-        states: &mut BytesMut::new(),
     };
     let closed = caught(|| slots.visit(&mut Visit::Close(&mut closing)));
     if let Err(trouble) = closed {

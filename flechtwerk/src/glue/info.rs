@@ -115,6 +115,8 @@ pub struct StageInfo {
     pub order: Order,
     /// The state key is computed by a function: [`AnyStage::key`] is to be asked.
     pub custom_key: bool,
+    /// Whether anything of it may look at the headers of its inputs; else they are not read.
+    pub headers: bool,
     /// What only an extractor has; its inputs are its config topics.
     pub extractor: Option<ExtractorInfo>,
     /// See [`Policy`].

@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::BoxError;
+use crate::compact::CompactBytes;
 use crate::format::{self, Kind};
 use crate::record::Headers;
 use crate::timers::{Clock, DueBy};
@@ -47,7 +48,7 @@ pub enum StateChange {
     /// As it was, or the stage has no state.
     Unchanged,
     /// The encoded new state.
-    Set(Bytes),
+    Set(CompactBytes),
     /// Removed (it may not have existed).
     Deleted,
 }
@@ -55,15 +56,15 @@ pub enum StateChange {
 /// The records of one state key within a round, and that key's state.
 pub struct Bucket {
     /// Where the changelog has the state: the kind byte, and the state key (S2.3).
-    pub changelog_key: Bytes,
+    pub changelog_key: CompactBytes,
     /// The bucket's records: a range of [`Round::records`], in the order of processing.
     pub records: Range<usize>,
     /// The state before the round, as encoded in the changelog (version and codec bytes).
-    pub state: Option<Bytes>,
+    pub state: Option<CompactBytes>,
     /// Filled in by the round.
     pub change: StateChange,
     /// The key's timers before the round, as encoded in the changelog; `None` as well where the stage takes none.
-    pub timers: Option<Bytes>,
+    pub timers: Option<CompactBytes>,
     /// Filled in by the round.
     pub timers_change: StateChange,
     /// Timers that fired; filled in by the round.
@@ -72,7 +73,7 @@ pub struct Bucket {
 
 impl Bucket {
     /// A bucket with nothing stored yet.
-    pub fn new(changelog_key: Bytes, records: Range<usize>) -> Bucket {
+    pub fn new(changelog_key: CompactBytes, records: Range<usize>) -> Bucket {
         Bucket {
             changelog_key,
             records,
@@ -86,14 +87,12 @@ impl Bucket {
 
     /// The same of a state key.
     pub fn of(key: &[u8], records: Range<usize>) -> Bucket {
-        let mut changelog_key = Vec::with_capacity(1 + key.len());
-        format::put_key(Kind::State, key, &mut changelog_key);
-        Bucket::new(changelog_key.into(), records)
+        Bucket::new(format::key(Kind::State, key), records)
     }
 
     /// The state key; empty for null record keys of stages without state.
-    pub fn key(&self) -> Bytes {
-        self.changelog_key.slice(1..)
+    pub fn key(&self) -> &[u8] {
+        &self.changelog_key[1..]
     }
 }
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
@@ -151,8 +151,7 @@ async fn drive<S: Stage>(
     env: &Env,
 ) -> Result<(), Stop> {
     let OfRound { records, meter, .. } = *round;
-    let mut end =
-        End { pool: Pool::new(), scratch: Vec::new(), states: BytesMut::new(), outputs, records, env, meter };
+    let mut end = End { pool: Pool::new(), scratch: Vec::new(), outputs, records, env, meter };
     let mut waiting = FuturesUnordered::new();
     let mut place = None;
     for index in 0..buckets.len() {
@@ -181,7 +180,7 @@ async fn drive<S: Stage>(
 /// The bucket's key, where its processing needs it.
 fn needed_key<S: Stage>(bucket: &Bucket) -> Option<Bytes> {
     let needed = (S::INFO.custom_key && S::INFO.policy.named) || S::INFO.takes_timers();
-    needed.then(|| bucket.key())
+    needed.then(|| Bytes::copy_from_slice(bucket.key()))
 }
 
 /// A pinned place for one future after another.
@@ -206,7 +205,7 @@ impl<F: Future> Future for Place<F> {
 }
 
 fn open<S: Stage>(bucket: &Bucket, times: Times, pool: &mut Pool) -> Result<S::Slots, Stop> {
-    let (stored, timers) = (bucket.state.as_ref(), bucket.timers.as_ref());
+    let (stored, timers) = (bucket.state.as_deref(), bucket.timers.as_deref());
     let mut opening = Opening { stored, timers, times, outputs: 0, pool };
     caught(|| S::Slots::open(&mut opening)).map_err(Stop::at(bucket.records.start))
 }
@@ -273,7 +272,6 @@ async fn process<S: Stage>(
 struct End<'a> {
     pool: Pool,
     scratch: Vec<u8>,
-    states: BytesMut,
     outputs: &'a mut Outputs,
     records: &'a [RawRecord],
     env: &'a Env,
@@ -287,14 +285,13 @@ impl End<'_> {
         bucket.fired = fired;
         let last = bucket.records.end.saturating_sub(1);
         let mut closing = Closing {
-            stored: bucket.state.as_ref(),
+            stored: bucket.state.as_deref(),
             change: &mut bucket.change,
-            stored_timers: bucket.timers.as_ref(),
+            stored_timers: bucket.timers.as_deref(),
             timers_change: &mut bucket.timers_change,
             outputs: self.outputs,
             pool: &mut self.pool,
             scratch: &mut self.scratch,
-            states: &mut self.states,
         };
         caught(|| slots.visit(&mut Visit::Close(&mut closing))).map_err(Stop::at(last))?;
         for note in notes {

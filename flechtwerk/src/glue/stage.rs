@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{
     AnyStage, BoxFuture, Env, Failure, FailureKind, Outputs, Part, RawRecord, Round, RoundEnd, SharedParams,
@@ -31,8 +31,8 @@ pub type Tried<T> = Result<T, Trouble>;
 
 /// What parameters are made from, at the first record of a bucket.
 pub struct Opening<'a> {
-    pub(crate) stored: Option<&'a Bytes>,
-    pub(crate) timers: Option<&'a Bytes>,
+    pub(crate) stored: Option<&'a [u8]>,
+    pub(crate) timers: Option<&'a [u8]>,
     pub(crate) times: Times,
     /// How many outputs were opened before this one.
     pub(crate) outputs: u16,
@@ -41,15 +41,13 @@ pub struct Opening<'a> {
 
 /// Where parameters leave their results, after the last record of a bucket.
 pub struct Closing<'a> {
-    pub(crate) stored: Option<&'a Bytes>,
+    pub(crate) stored: Option<&'a [u8]>,
     pub(crate) change: &'a mut StateChange,
-    pub(crate) stored_timers: Option<&'a Bytes>,
+    pub(crate) stored_timers: Option<&'a [u8]>,
     pub(crate) timers_change: &'a mut StateChange,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) pool: &'a mut Pool,
     pub(crate) scratch: &'a mut Vec<u8>,
-    /// Holds the new states of a round, one behind the other.
-    pub(crate) states: &'a mut BytesMut,
 }
 
 /// What the parameters are told.

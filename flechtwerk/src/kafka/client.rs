@@ -44,7 +44,7 @@ impl Role<'_> {
             Self::Cluster => "cluster",
             Self::Producer { .. } => "producer",
             Self::Member { .. } => "member",
-            Self::Reader { kind: ReaderKind::Inputs, .. } => "inputs",
+            Self::Reader { kind: ReaderKind::Inputs { .. }, .. } => "inputs",
             Self::Reader { kind: ReaderKind::Changelogs, .. } => "changelog",
             Self::Reader { kind: ReaderKind::Tables, .. } => "tables",
             Self::Offsets { .. } => "offsets",
@@ -104,7 +104,7 @@ fn defaults(config: &mut BTreeMap<String, String>, role: Role<'_>) {
             set("fetch.queue.backoff.ms", "10");
             // A partition that is added waits until the fetch in flight is answered.
             match kind {
-                ReaderKind::Inputs => {
+                ReaderKind::Inputs { .. } => {
                     set("fetch.wait.max.ms", "100");
                     // Per partition.
                     set("queued.max.messages.kbytes", "16384");
@@ -186,7 +186,8 @@ mod tests {
         let producer = config(&settings, Role::Producer { transactional_id: "app-0" });
         assert_eq!(producer["linger.ms"], "50");
         assert_eq!(producer["acks"], "all");
-        let reader = config(&settings, Role::Reader { group: "app", kind: ReaderKind::Inputs });
+        let reader =
+            config(&settings, Role::Reader { group: "app", kind: ReaderKind::Inputs { headers: true } });
         assert_eq!(reader["isolation.level"], "read_committed");
     }
 
@@ -197,7 +198,7 @@ mod tests {
             Role::Cluster,
             Role::Producer { transactional_id: "app-0" },
             Role::Member { group: "app", instance_id: Some("one") },
-            Role::Reader { group: "app", kind: ReaderKind::Inputs },
+            Role::Reader { group: "app", kind: ReaderKind::Inputs { headers: true } },
             Role::Reader { group: "app", kind: ReaderKind::Changelogs },
         ];
         for role in roles {

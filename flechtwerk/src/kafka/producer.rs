@@ -187,7 +187,7 @@ impl Producer for KafkaProducer {
             let queued = self.handle.produce_changes(native, partition, changes, &mut pending);
             if let Err((index, error)) = queued {
                 let size = changes.get(index).map_or(0, |change| {
-                    change.key.len() + change.value.as_ref().map_or(0, bytes::Bytes::len)
+                    change.key.len() + change.value.as_ref().map_or(0, |value| value.len())
                 });
                 let refused = Delivery { code: error.code, tag: 0, topic: topic.to_string(), size };
                 self.drain();

@@ -30,6 +30,8 @@ pub(super) struct Shared {
     /// What is being read. The client has one queue for a partition, and one wake-up: a second opening would take
     /// both from the first.
     open: Mutex<HashSet<TopicPartition>>,
+    /// Records come with their headers.
+    headers: bool,
     pub(super) handle: Arc<Handle>,
 }
 
@@ -46,8 +48,8 @@ impl KafkaReader {
                 mark.store(true, SeqCst);
             }
         })?;
-        let open = Mutex::default();
-        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, open, handle }) })
+        let (open, headers) = (Mutex::default(), kind.headers());
+        Ok(Self { shared: Arc::new(Shared { source, _strays: strays, astray, open, headers, handle }) })
     }
 }
 
@@ -76,7 +78,7 @@ impl Reader for KafkaReader {
         }
         let mut queue = Queue::partition(handle, &at.topic, at.partition).map_err(refused)?;
         queue.set_wake(wake);
-        let mut batch = Batch::new(queue);
+        let mut batch = Batch::new(queue, self.shared.headers);
         // What an earlier opening left behind.
         batch.discard();
         handle.assign_partition(at, offset).map_err(refused)?;

@@ -294,15 +294,29 @@ pub trait Cluster: Send + Sync {
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
 }
 
-/// What a [`Reader`] is for: how much it fetches ahead.
+/// What a [`Reader`] is for: how much it fetches ahead, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderKind {
     /// Inputs, for as long as the task lives.
-    Inputs,
-    /// Changelogs, as fast as possible and then no more.
+    Inputs {
+        /// Records come with their headers.
+        headers: bool,
+    },
+    /// Changelogs, as fast as possible and then no more; their records come without headers.
     Changelogs,
     /// Tables, as fast as possible and then for as long as the process lives.
     Tables,
+}
+
+impl ReaderKind {
+    /// Records come with their headers.
+    pub fn headers(self) -> bool {
+        match self {
+            ReaderKind::Inputs { headers } => headers,
+            ReaderKind::Changelogs => false,
+            ReaderKind::Tables => true,
+        }
+    }
 }
 
 /// Makes the clients of a stage instance.

@@ -1,7 +1,6 @@
 //! The port to a task's local state store.
 
-use bytes::Bytes;
-
+use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
 use crate::timers::Clock;
 
@@ -23,7 +22,7 @@ pub trait Store: Send + Sync {
     /// The stamp of the last transaction that is in the store, or `None` for an empty or half restored one.
     fn stamp(&self) -> Result<Option<String>, StoreError>;
     /// Looks the keys up, in order, appending to `found`.
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError>;
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError>;
     /// Applies one committed batch and its stamp, atomically.
     fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError>;
     /// Adds restored changelog records, in changelog order. The stamp is gone since the wipe before.

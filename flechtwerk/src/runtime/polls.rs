@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
@@ -18,6 +17,7 @@ use super::context::StageContext;
 use super::error::{Failure, chain};
 use super::messages;
 use super::schedule::Schedule;
+use crate::compact::CompactBytes;
 use crate::format::{self, Kind};
 use crate::glue::{self, Outputs, StateChange, Trouble};
 use crate::next::Next;
@@ -144,14 +144,14 @@ impl Polls {
     }
 
     /// The cursor. All pages of this config are in the store by now.
-    fn look_up(&self, config: &Config, store: Option<&dyn Store>) -> Result<Option<Bytes>, String> {
+    fn look_up(&self, config: &Config, store: Option<&dyn Store>) -> Result<Option<CompactBytes>, String> {
         let Some(store) = store.filter(|_| self.context.changelog.is_some()) else { return Ok(None) };
         let mut found = Vec::with_capacity(1);
         store.get_many(&[&changelog_key(config)], &mut found).map_err(|error| chain(&error))?;
         Ok(found.pop().flatten())
     }
 
-    fn start(&mut self, config: Arc<Config>, state: Option<Bytes>, permit: OwnedSemaphorePermit) {
+    fn start(&mut self, config: Arc<Config>, state: Option<CompactBytes>, permit: OwnedSemaphorePermit) {
         let (handle, registration) = AbortHandle::new_pair();
         self.cancel.insert(config.id.clone(), handle);
         let number = self.next_number;
@@ -248,10 +248,8 @@ async fn next_permit(waiting: &mut Option<Permit>) -> Option<OwnedSemaphorePermi
     }
 }
 
-fn changelog_key(config: &Config) -> Bytes {
-    let mut key = Vec::with_capacity(1 + config.key.len());
-    format::put_key(Kind::State, &config.key, &mut key);
-    key.into()
+fn changelog_key(config: &Config) -> CompactBytes {
+    format::key(Kind::State, &config.key)
 }
 
 /// Tells pages with the same messages from others.

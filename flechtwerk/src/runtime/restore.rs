@@ -144,7 +144,7 @@ pub(crate) fn change(
             )));
         }
     }
-    Ok(ChangelogRecord { key, value: record.value })
+    Ok(ChangelogRecord { key: key.into(), value: record.value.map(Into::into) })
 }
 
 /// Lets a thread wait until a queue has something.

@@ -10,6 +10,7 @@ use super::context::StageContext;
 use super::error::{Failure, chain};
 use super::host;
 use super::messages;
+use crate::compact::CompactBytes;
 use crate::glue::{Env, Outputs, RawRecord, RoundEnd, Times};
 use crate::port::Store;
 use crate::task::{Grouped, Overlay, group};
@@ -150,10 +151,10 @@ fn look_up(
 
 /// What lies under each key: from the overlay where it is newer than the store, else from the store.
 fn look_up_each<'a>(
-    keys: impl ExactSizeIterator<Item = &'a Bytes>,
+    keys: impl ExactSizeIterator<Item = &'a CompactBytes>,
     overlay: &Overlay,
     store: Option<&dyn Store>,
-) -> Result<Vec<Option<Bytes>>, String> {
+) -> Result<Vec<Option<CompactBytes>>, String> {
     let mut values = Vec::with_capacity(keys.len());
     let (mut missing, mut places) = (Vec::with_capacity(keys.len()), Vec::new());
     for key in keys {
@@ -172,7 +173,11 @@ fn look_up_each<'a>(
 }
 
 /// The state that a change is compared with: the one that its round was given.
-pub(super) fn before(given: Option<Bytes>, store: Option<&dyn Store>, key: &[u8]) -> Option<Bytes> {
+pub(super) fn before(
+    given: Option<CompactBytes>,
+    store: Option<&dyn Store>,
+    key: &[u8],
+) -> Option<CompactBytes> {
     let Some(store) = store.filter(|_| flawed!(UnchangedByStore)) else { return given };
     let mut found = Vec::with_capacity(1);
     store.get_many(&[key], &mut found).ok()?;

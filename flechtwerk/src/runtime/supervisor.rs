@@ -209,7 +209,8 @@ fn start_stages(
         let (inputs, configs) = match loaded {
             Some(Loaded { reader, configs }) => (reader, Some(configs)),
             None => {
-                let reader = plan.clients.reader(&application_id, ReaderKind::Inputs);
+                let reader =
+                    plan.clients.reader(&application_id, ReaderKind::Inputs { headers: info.headers });
                 (reader.map_err(|error| failed("make a reader", error))?, None)
             }
         };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::format::{self, Kind};
 use crate::glue::{RawRecord, Times};
 use crate::port::{Store, StoreError};
-use crate::task::{Overlay, slices};
+use crate::task::Overlay;
 use crate::timers::{Clock, DueBy, STREAM_TIME, Summary, decode_stream_time, wall_clock};
 
 /// See the module.
@@ -72,35 +72,27 @@ impl Timing {
             return Ok(Vec::new());
         }
         let mut keys = Vec::new();
-        // Those of the store, one behind the other.
-        let (mut found, mut ends) = (Vec::new(), Vec::new());
         let mut first = i64::MAX;
         for (due, key) in overlay.due(clock) {
             first = first.min(due);
             if due <= by && keys.len() < room {
-                keys.push(key.slice(1..));
+                keys.push(Bytes::copy_from_slice(&key[1..]));
             }
         }
         if let Some(store) = store {
-            let room = room - keys.len();
-            let mut timers = Vec::new();
             store.due(clock, from, &mut |due, key| {
-                timers.clear();
-                format::put_key(Kind::Timer, key, &mut timers);
-                if overlay.get(&timers).is_some() {
+                if overlay.get(&format::key(Kind::Timer, key)).is_some() {
                     // What the store has is out of date.
                     return true;
                 }
                 first = first.min(due);
-                if due <= by && ends.len() < room {
-                    found.extend_from_slice(key);
-                    ends.push(found.len());
+                if due <= by && keys.len() < room {
+                    keys.push(Bytes::copy_from_slice(key));
                     return true;
                 }
                 false
             })?;
         }
-        keys.extend(slices(found, ends));
         self.next[usize::from(clock.byte())] = first;
         Ok(keys)
     }
@@ -114,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::compact::CompactBytes;
     use crate::glue::StateChange;
     use crate::port::{StoreFactory, StoreId};
     use crate::store::MemoryStores;
@@ -125,14 +118,14 @@ mod tests {
         MemoryStores::default().open(&id, false).unwrap()
     }
 
-    fn value(due: i64) -> Bytes {
+    fn value(due: i64) -> CompactBytes {
         let mut value = Vec::new();
         encode(&[Pending { name: "x".to_owned(), clock: Clock::EventTime, due }], &mut value);
         value.into()
     }
 
-    fn changelog_key(key: u8) -> Bytes {
-        Bytes::from(vec![Kind::Timer.byte(), key])
+    fn changelog_key(key: u8) -> CompactBytes {
+        format::key(Kind::Timer, &[key])
     }
 
     #[test]
@@ -140,8 +133,8 @@ mod tests {
         assert_eq!(Timing::begin(None).unwrap().stream_time, None);
         let store = store();
         let change = crate::format::ChangelogRecord {
-            key: Bytes::from_static(STREAM_TIME),
-            value: Some(encode_stream_time(77).into()),
+            key: STREAM_TIME.into(),
+            value: Some(encode_stream_time(77)[..].into()),
         };
         store.apply(&[change], "s").unwrap();
         let timing = Timing::begin(Some(&*store)).unwrap();

@@ -58,7 +58,7 @@ pub(super) fn follow(
         let of = |value: Option<&[u8]>| value.map_or(Ok(Summary::default()), summary);
         let now = of(change.value.as_deref())?;
         let before = match previous {
-            Some((key, summary)) if key == change.key => summary,
+            Some((key, summary)) if key == &change.key[..] => summary,
             _ => of(stored?.as_deref())?,
         };
         previous = Some((&change.key, now));

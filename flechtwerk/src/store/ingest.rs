@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use rocksdb::{DB, IngestExternalFileOptions, Options, SstFileWriter};
 
+use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
 
 /// What is gathered before it becomes a file, the entries' own overhead included. Larger files need less
@@ -17,7 +17,7 @@ const NAME: &str = "restore.sst";
 /// Records that are not in the database yet, in changelog order.
 #[derive(Default)]
 pub(super) struct Pending {
-    changes: Vec<(Bytes, Option<Bytes>)>,
+    changes: Vec<(CompactBytes, Option<CompactBytes>)>,
     bytes: usize,
 }
 
@@ -25,8 +25,9 @@ impl Pending {
     /// Adds records; true if it is time to [`write`](Self::write) them.
     pub(super) fn add(&mut self, changes: &[ChangelogRecord]) -> bool {
         for ChangelogRecord { key, value } in changes {
-            self.bytes +=
-                size_of::<(Bytes, Option<Bytes>)>() + key.len() + value.as_ref().map_or(0, Bytes::len);
+            self.bytes += size_of::<(CompactBytes, Option<CompactBytes>)>()
+                + key.len()
+                + value.as_ref().map_or(0, |value| value.len());
             self.changes.push((key.clone(), value.clone()));
         }
         self.bytes >= FILE

@@ -3,10 +3,8 @@
 use std::collections::HashMap as StdHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bytes::Bytes;
-
 use self::entries::Entries;
-use super::Values;
+use crate::compact::CompactBytes;
 use crate::format::{ChangelogRecord, Kind};
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
 use crate::timers::{Clock, DueIndex, Summary};
@@ -101,17 +99,9 @@ impl Store for MemoryStore {
         Ok(self.read().stamp.clone())
     }
 
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
-        let mut values = Values::new(keys.len());
-        {
-            let inner = self.read();
-            for (at, key) in keys.iter().enumerate() {
-                if let Some(value) = inner.entries.get(key) {
-                    values.set(at, value);
-                }
-            }
-        }
-        values.append_to(found);
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError> {
+        let inner = self.read();
+        found.extend(keys.iter().map(|key| inner.entries.get(key).map(CompactBytes::from)));
         Ok(())
     }
 

@@ -12,16 +12,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use bytes::Bytes;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, InfoLogger, IteratorMode,
     LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
-use super::Values;
 use super::folder::{Folder, Lock};
 use super::index;
 use super::ingest::Pending;
+use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
 use crate::timers::Clock;
@@ -267,28 +266,28 @@ impl Store for RocksStore {
             .transpose()
     }
 
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError> {
         let db = self.db()?;
         let column_family = db.cf_handle(COLUMN_FAMILY);
         let column_family =
             column_family.ok_or_else(|| self.folder.error("read", "the database lost its column family"))?;
         let order = in_key_order(keys.len(), |at| keys[at]);
-        let mut values = Values::new(keys.len());
+        let from = found.len();
+        found.resize(from + keys.len(), None);
         let looked_up = db.batched_multi_get_cf(column_family, order.iter().map(|at| keys[*at]), true);
         for (at, value) in order.into_iter().zip(looked_up) {
             if let Some(value) = value.map_err(|source| self.read_error(source))? {
-                values.set(at, &value);
+                found[from + at] = Some(CompactBytes::from(&value[..]));
             }
         }
-        values.append_to(found);
         Ok(())
     }
 
     fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError> {
         self.check_keys(changes)?;
-        let size = changes
-            .iter()
-            .map(|ChangelogRecord { key, value }| key.len() + value.as_ref().map_or(0, Bytes::len) + 12);
+        let size = changes.iter().map(|ChangelogRecord { key, value }| {
+            key.len() + value.as_ref().map_or(0, |value| value.len()) + 12
+        });
         let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
         for at in in_key_order(changes.len(), |at| &changes[at].key) {
             let ChangelogRecord { key, value } = &changes[at];

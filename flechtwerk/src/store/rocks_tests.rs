@@ -190,8 +190,7 @@ fn application_ids_stay_inside_the_state_folder() {
 fn a_reserved_key_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = RocksStores::new(dir.path()).open(&suite::id("app", 0), false).unwrap();
-    let change =
-        ChangelogRecord { key: Bytes::from_static(STAMP), value: Some(Bytes::from_static(b"forged")) };
+    let change = ChangelogRecord { key: STAMP.into(), value: Some(b"forged"[..].into()) };
     assert!(store.restore(&[change]).is_err());
     assert_eq!(store.stamp().unwrap(), None);
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
 use crate::port::{Store, StoreError, StoreId};
 
@@ -20,7 +20,7 @@ pub(super) fn id(application_id: &str, partition: i32) -> StoreId {
 
 /// A put of an entry of kind state.
 pub(super) fn put(key: &str, value: &str) -> ChangelogRecord {
-    ChangelogRecord { key: state_key(key).into(), value: Some(Bytes::copy_from_slice(value.as_bytes())) }
+    ChangelogRecord { key: state_key(key).into(), value: Some(value.as_bytes().into()) }
 }
 
 fn delete(key: &str) -> ChangelogRecord {
@@ -115,9 +115,9 @@ fn finds_many_in_order(open: Open<'_>) {
     store.apply(&changes, "s").unwrap();
     let wanted: Vec<_> = [999, 3, 1000, 3, 0, 500, 1001, 1].map(|n| state_key(&format!("key-{n}"))).into();
     let wanted: Vec<_> = wanted.iter().map(Vec::as_slice).collect();
-    let mut found = vec![Some(Bytes::from_static(b"was there before"))];
+    let mut found = vec![Some(CompactBytes::from(&b"was there before"[..]))];
     store.get_many(&wanted, &mut found).unwrap();
-    let lengths: Vec<_> = found.iter().map(|value| value.as_ref().map(Bytes::len)).collect();
+    let lengths: Vec<_> = found.iter().map(|value| value.as_ref().map(|value| value.len())).collect();
     assert_eq!(lengths, [Some(16), Some(999), Some(3), None, Some(3), Some(0), Some(500), None, Some(1)]);
     assert!(store.size().bytes > 0);
 }
@@ -277,7 +277,7 @@ fn agrees_with_a_map(open: Open<'_>) {
                         Some(value) => model.insert(key.clone(), value.clone()),
                         None => model.remove(&key),
                     };
-                    ChangelogRecord { key: key.into(), value: value.map(Bytes::from) }
+                    ChangelogRecord { key: key.into(), value: value.map(Into::into) }
                 });
                 changes.collect()
             };

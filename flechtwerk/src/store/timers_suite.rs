@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -22,7 +21,7 @@ fn change(key: &str, (event, wall): Timers) -> ChangelogRecord {
     let value = (!timers.is_empty()).then(|| {
         let mut value = Vec::new();
         encode(&timers, &mut value);
-        Bytes::from(value)
+        value.into()
     });
     ChangelogRecord { key: [b"\x01", key.as_bytes()].concat().into(), value }
 }

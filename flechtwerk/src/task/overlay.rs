@@ -4,10 +4,10 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::compact::CompactBytes;
 use crate::format::{ChangelogRecord, Kind};
 use crate::glue::StateChange;
 use crate::timers::{Clock, DueIndex, Summary};
@@ -18,11 +18,11 @@ use crate::timers::{Clock, DueIndex, Summary};
 pub struct Layer {
     changes: Vec<ChangelogRecord>,
     /// The state before the batch, for each change; empty once the batch is closed.
-    before: Vec<Option<Bytes>>,
+    before: Vec<Option<CompactBytes>>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
     /// By changelog key.
-    due: DueIndex<Bytes>,
+    due: DueIndex<CompactBytes>,
     bytes: usize,
 }
 
@@ -52,10 +52,10 @@ impl Layer {
             return None;
         }
         let hash = self.hasher.hash_one(key);
-        self.index.find(hash, |place| self.changes[*place as usize].key == key).map(|place| *place as usize)
+        self.index.find(hash, |place| self.changes[*place as usize].key == *key).map(|place| *place as usize)
     }
 
-    fn get(&self, key: &[u8]) -> Option<&Option<Bytes>> {
+    fn get(&self, key: &[u8]) -> Option<&Option<CompactBytes>> {
         self.place(key).map(|place| &self.changes[place].value)
     }
 
@@ -64,13 +64,13 @@ impl Layer {
         self.changes.push(note);
     }
 
-    fn set(&mut self, key: Bytes, before: Option<Bytes>, now: Option<Bytes>) {
+    fn set(&mut self, key: CompactBytes, before: Option<CompactBytes>, now: Option<CompactBytes>) {
         if key.first() == Some(&Kind::Timer.byte()) {
             let before = Summary::of(self.get(&key).and_then(Option::as_deref));
             self.due.change(before, Summary::of(now.as_deref()), || key.clone());
         }
         let Layer { changes, before: befores, index, hasher, bytes, .. } = self;
-        let size = now.as_ref().map_or(0, Bytes::len);
+        let size = now.as_ref().map_or(0, |now| now.len());
         let entry = index.entry(
             hasher.hash_one(&key[..]),
             |place| changes[*place as usize].key == key,
@@ -80,7 +80,7 @@ impl Layer {
             Entry::Occupied(place) => {
                 let value = &mut changes[*place.get() as usize].value;
                 *bytes += size;
-                *bytes -= value.as_ref().map_or(0, Bytes::len);
+                *bytes -= value.as_ref().map_or(0, |value| value.len());
                 *value = now;
             }
             Entry::Vacant(place) => {
@@ -126,20 +126,20 @@ pub struct Overlay {
 
 impl Overlay {
     /// The state under this key, where a layer has it: the outer `None` sends the caller to the store.
-    pub fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
+    pub fn get(&self, key: &[u8]) -> Option<Option<CompactBytes>> {
         self.building.get(key).or_else(|| self.committing.as_ref().and_then(|layer| layer.get(key))).cloned()
     }
 
     /// Changelog keys of timers whose entry in the store is not the last, with the earliest due time of this clock, in the
     /// order of due times but for the change from the batch being built to the one that commits.
-    pub fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &Bytes)> {
+    pub fn due(&self, clock: Clock) -> impl Iterator<Item = (i64, &CompactBytes)> {
         let committing = self.committing.iter().flat_map(move |layer| layer.due.of(clock, i64::MIN));
         let older = committing.filter(|(_, key)| self.building.place(key).is_none());
         self.building.due.of(clock, i64::MIN).chain(older)
     }
 
     /// Takes over what a round did to one state. `state` is what the round was given.
-    pub fn change(&mut self, key: Bytes, state: Option<Bytes>, change: StateChange) {
+    pub fn change(&mut self, key: CompactBytes, state: Option<CompactBytes>, change: StateChange) {
         match change {
             StateChange::Unchanged => {}
             StateChange::Set(bytes) => self.building.set(key, state, Some(bytes)),
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use crate::timers;
 
-    fn bytes(text: &'static str) -> Bytes {
-        Bytes::from_static(text.as_bytes())
+    fn bytes(text: &str) -> CompactBytes {
+        CompactBytes::from(text.as_bytes())
     }
 
     fn set(text: &'static str) -> StateChange {
@@ -253,11 +253,11 @@ mod tests {
         assert_eq!(overlay.get(b"key"), None);
     }
 
-    fn timer_key(key: &str) -> Bytes {
-        Bytes::from(["\x01", key].concat())
+    fn timer_key(key: &str) -> CompactBytes {
+        bytes(&["\x01", key].concat())
     }
 
-    fn timer(due: i64, clock: Clock) -> Bytes {
+    fn timer(due: i64, clock: Clock) -> CompactBytes {
         let mut value = Vec::new();
         timers::encode(&[timers::Pending { name: "t".into(), clock, due }], &mut value);
         value.into()

@@ -1,112 +1,95 @@
 //! Groups what was taken from the queues at once into buckets by state key (S2.4).
 
-use bytes::Bytes;
-use hashbrown::HashMap;
+use std::hash::BuildHasher;
 
+use bytes::Bytes;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::compact::CompactBytes;
 use crate::format::{self, Kind};
 use crate::glue::{Bucket, Order, RawRecord, Round};
 
 /// A round and, for each bucket, where the changelog has its timers if the stage takes any.
 pub(crate) struct Grouped {
     pub(crate) round: Round,
-    pub(crate) timer_keys: Vec<Bytes>,
+    pub(crate) timer_keys: Vec<CompactBytes>,
 }
 
 impl Grouped {
     /// Adds a bucket without records for each of these state keys. They are none of those that the round has.
     pub(crate) fn add_keys(&mut self, keys: &[Bytes]) {
         let end = self.round.records.len();
-        let buckets = changelog_keys(Kind::State, keys.iter().map(|key| &key[..]));
-        self.round.buckets.extend(buckets.map(|key| Bucket::new(key, end..end)));
+        self.round.buckets.extend(keys.iter().map(|key| Bucket::of(key, end..end)));
     }
 
     /// Names where the timers of all buckets lie.
     pub(crate) fn name_timers(&mut self) {
-        let keys = self.round.buckets.iter().map(|bucket| &bucket.changelog_key[1..]);
-        self.timer_keys = changelog_keys(Kind::Timer, keys).collect();
+        let keys = self.round.buckets.iter().map(|bucket| format::key(Kind::Timer, bucket.key()));
+        self.timer_keys = keys.collect();
     }
-}
-
-/// Changelog keys of these keys, in one buffer.
-fn changelog_keys<'a>(
-    kind: Kind,
-    keys: impl Iterator<Item = &'a [u8]> + Clone,
-) -> impl Iterator<Item = Bytes> {
-    let mut buffer = Vec::with_capacity(keys.clone().map(|key| 1 + key.len()).sum());
-    let mut ends = Vec::with_capacity(keys.size_hint().0);
-    for key in keys {
-        format::put_key(kind, key, &mut buffer);
-        ends.push(buffer.len());
-    }
-    slices(buffer, ends)
-}
-
-/// The parts of a buffer that end there.
-pub(crate) fn slices(buffer: Vec<u8>, ends: Vec<usize>) -> impl Iterator<Item = Bytes> {
-    let buffer = Bytes::from(buffer);
-    let mut at = 0;
-    ends.into_iter().map(move |end| buffer.slice(std::mem::replace(&mut at, end)..end))
 }
 
 /// Groups records by state key. `records` come input by input, each in offset order; `keys` are their state keys
 /// where the stage computes them, else the record keys count. Within a bucket the records are in `inputs` order
 /// and then offset order, or merged by timestamp; offset order within an input always holds.
 pub(crate) fn group(mut records: Vec<RawRecord>, keys: Option<&[Bytes]>, order: Order) -> Grouped {
-    let (bucket_of, mut starts, ends, buffer) = assign(&records, keys);
-    // `starts` holds counts up to here; make it the first place of each bucket.
+    let (mut buckets, bucket_of) = assign(&records, keys);
+    // Their ranges hold counts up to here; let each begin where the one before it ends.
     let mut next = 0;
-    for start in &mut starts {
-        let count = *start;
-        *start = next;
+    for bucket in &mut buckets {
+        let count = bucket.records.end;
+        bucket.records = next..next;
         next += count;
     }
-    let firsts = starts.clone();
-    let places = bucket_of
-        .iter()
-        .map(|bucket| {
-            let place = starts[*bucket as usize];
-            starts[*bucket as usize] += 1;
-            place
-        })
-        .collect();
+    let places = bucket_of.iter().map(|bucket| {
+        let range = &mut buckets[*bucket as usize].records;
+        range.end += 1;
+        (range.end - 1) as u32
+    });
+    let places = places.collect();
     permute(&mut records, places);
-
-    let mut buckets = Vec::with_capacity(firsts.len());
-    for (index, key) in slices(buffer, ends).enumerate() {
-        let range = firsts[index] as usize..starts[index] as usize;
-        if order == Order::Timestamp && range.len() > 1 {
-            merge_by_timestamp(&mut records[range.clone()]);
+    for bucket in &buckets {
+        let records = &mut records[bucket.records.clone()];
+        if order == Order::Timestamp && records.len() > 1 {
+            merge_by_timestamp(records);
         }
         if flawed!(InputsOrderIgnored) {
-            records[range.clone()].sort_by_key(|record| (std::cmp::Reverse(record.input), record.offset));
+            records.sort_by_key(|record| (std::cmp::Reverse(record.input), record.offset));
         }
-        buckets.push(Bucket::new(key, range));
     }
     Grouped { round: Round::new(records, buckets), timer_keys: Vec::new() }
 }
 
-/// Each record's bucket, each bucket's count and the end of its changelog key in a buffer of all of them.
-fn assign(records: &[RawRecord], keys: Option<&[Bytes]>) -> (Vec<u32>, Vec<u32>, Vec<usize>, Vec<u8>) {
-    let mut known: HashMap<&[u8], u32> = HashMap::with_capacity(records.len());
+/// The buckets, with a count of records where their ranges end, and each record's bucket.
+fn assign(records: &[RawRecord], keys: Option<&[Bytes]>) -> (Vec<Bucket>, Vec<u32>) {
+    let hasher = DefaultHashBuilder::default();
+    let mut known: HashTable<u32> = HashTable::with_capacity(records.len());
+    let mut buckets: Vec<Bucket> = Vec::with_capacity(records.len());
     let mut bucket_of = Vec::with_capacity(records.len());
-    let mut counts: Vec<u32> = Vec::with_capacity(records.len());
-    let mut ends = Vec::with_capacity(records.len());
-    let mut buffer = Vec::with_capacity(records.len() * 16);
     for (index, record) in records.iter().enumerate() {
         let key = match keys {
             Some(keys) => &keys[index][..],
             None => record.key.as_deref().unwrap_or_default(),
         };
-        let bucket = *known.entry(key).or_insert_with(|| {
-            counts.push(0);
-            format::put_key(Kind::State, key, &mut buffer);
-            ends.push(buffer.len());
-            (counts.len() - 1) as u32
-        });
-        counts[bucket as usize] += 1;
+        let place = known.entry(
+            hasher.hash_one(key),
+            |bucket| buckets[*bucket as usize].key() == key,
+            |bucket| hasher.hash_one(buckets[*bucket as usize].key()),
+        );
+        let bucket = match place {
+            Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(place) => {
+                let bucket = buckets.len() as u32;
+                place.insert(bucket);
+                buckets.push(Bucket::of(key, 0..0));
+                bucket
+            }
+        };
+        buckets[bucket as usize].records.end += 1;
         bucket_of.push(bucket);
     }
-    (bucket_of, counts, ends, buffer)
+    (buckets, bucket_of)
 }
 
 /// Moves each record to its place.
@@ -186,7 +169,7 @@ mod tests {
         assert_eq!(places(&grouped, 0), [(0, 5), (0, 7), (1, 1)]);
         assert_eq!(places(&grouped, 1), [(0, 6), (1, 2)]);
         assert_eq!(&grouped.round.buckets[1].changelog_key[..], b"\0b");
-        assert_eq!(&grouped.round.buckets[1].key()[..], b"b");
+        assert_eq!(grouped.round.buckets[1].key(), b"b");
     }
 
     #[test]
@@ -209,7 +192,7 @@ mod tests {
         let keys = [Bytes::from_static(b"x"), Bytes::from_static(b"y")];
         let grouped = group(records, Some(&keys), Order::Inputs);
         assert_eq!(grouped.round.buckets.len(), 2);
-        assert_eq!(&grouped.round.buckets[1].key()[..], b"y");
+        assert_eq!(grouped.round.buckets[1].key(), b"y");
     }
 
     #[test]
@@ -224,7 +207,8 @@ mod tests {
         assert_eq!(grouped.round.buckets[1].records, 1..1);
         assert_eq!(places(&grouped, 0), [(0, 1)]);
         grouped.name_timers();
-        assert_eq!(grouped.timer_keys, [&b"\x01a"[..], b"\x01long key", b"\x01"]);
+        let keys: Vec<_> = grouped.timer_keys.iter().map(|key| &key[..]).collect();
+        assert_eq!(keys, [&b"\x01a"[..], b"\x01long key", b"\x01"]);
     }
 
     proptest! {
@@ -249,7 +233,7 @@ mod tests {
                 let slice = &grouped.round.records[bucket.records.clone()];
                 seen += slice.len();
                 for (index, one) in slice.iter().enumerate() {
-                    prop_assert_eq!(one.key.as_ref(), Some(&bucket.key()));
+                    prop_assert_eq!(one.key.as_deref(), Some(bucket.key()));
                     for later in &slice[index + 1..] {
                         if later.input == one.input {
                             prop_assert!(one.offset < later.offset);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bytes::Bytes;
 
+use crate::compact::CompactBytes;
 use crate::glue::{AnyStage, Bucket, Order, RawRecord, Round, Trouble};
 
 /// Makes a round of `records`, which come in the order of the inputs and then of offsets. A record whose state key can't
@@ -11,7 +12,7 @@ use crate::glue::{AnyStage, Bucket, Order, RawRecord, Round, Trouble};
 pub(super) fn round(
     stage: &dyn AnyStage,
     records: Vec<RawRecord>,
-    states: &BTreeMap<Bytes, Bytes>,
+    states: &BTreeMap<Bytes, CompactBytes>,
 ) -> Result<Round, (RawRecord, Trouble)> {
     let info = stage.info();
     let mut places: HashMap<Bytes, usize> = HashMap::new();

@@ -59,6 +59,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use bytes::Bytes;
 
 use crate::codec;
+use crate::compact::CompactBytes;
 use crate::glue::{AnyStage, Env, Outputs, StateChange};
 use crate::out::{Out, OutRecord};
 use crate::pipeline::Pipeline;
@@ -98,7 +99,7 @@ struct Stage {
     /// For each input and partition, the offset of the next record.
     positions: Vec<Vec<usize>>,
     /// For each partition, the states by key, as they would be stored.
-    states: Vec<BTreeMap<Bytes, Bytes>>,
+    states: Vec<BTreeMap<Bytes, CompactBytes>>,
     /// For each partition, the timers.
     timed: Vec<Timed>,
 }
@@ -383,7 +384,7 @@ impl Stage {
             return Ok(false);
         }
         for bucket in round.buckets.iter_mut().filter(|bucket| bucket.records.is_empty()) {
-            bucket.state = self.states[place].get(&bucket.key()).cloned();
+            bucket.state = self.states[place].get(bucket.key()).cloned();
         }
         let mut outputs = Outputs::default();
         let end = self.stage.round(&mut round, &mut outputs, env, usize::MAX).await;
@@ -393,7 +394,7 @@ impl Stage {
         topics.append(&outputs, &names).map_err(|fault| Failed::output(info, fault))?;
         self.timed[place].done(&mut round);
         for bucket in round.buckets {
-            let key = bucket.key();
+            let key = Bytes::copy_from_slice(bucket.key());
             match bucket.change {
                 StateChange::Unchanged => {}
                 StateChange::Set(state) => drop(self.states[place].insert(key, state)),
@@ -418,7 +419,7 @@ fn decode<T: Topic>(raw: &crate::glue::RawRecord) -> Record<T> {
 }
 
 #[track_caller]
-fn decode_state<S: StateValue>(stage: &str, stored: &Bytes) -> S {
+fn decode_state<S: StateValue>(stage: &str, stored: &[u8]) -> S {
     match state::decode(stored) {
         Ok(state) => state,
         Err((_, error)) => panic!("the state of stage `{stage}` is no `{}`: {error}", S::NAME),

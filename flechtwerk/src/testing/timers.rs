@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::Driver;
+use crate::compact::CompactBytes;
 use crate::glue::{Bucket, RawRecord, Round, StageInfo, StateChange, Times};
 use crate::timers::{Clock, DueBy, Pending, decode, summary};
 
@@ -42,7 +43,7 @@ impl Driver {
 #[derive(Default)]
 pub(super) struct Timed {
     /// By state key, as they would be stored.
-    timers: BTreeMap<Bytes, Bytes>,
+    timers: BTreeMap<Bytes, CompactBytes>,
     stream_time: Option<i64>,
 }
 
@@ -69,7 +70,7 @@ impl Timed {
     pub(super) fn join(&self, round: &mut Round, times: Times) {
         round.times = times;
         for bucket in &mut round.buckets {
-            bucket.timers = self.timers.get(&bucket.key()).cloned();
+            bucket.timers = self.timers.get(bucket.key()).cloned();
         }
         let end = round.records.len();
         for (key, stored) in self.timers.iter().filter(|(_, stored)| is_due(stored, times.due)) {
@@ -86,14 +87,16 @@ impl Timed {
         for bucket in &mut round.buckets {
             match std::mem::replace(&mut bucket.timers_change, StateChange::Unchanged) {
                 StateChange::Unchanged => {}
-                StateChange::Set(timers) => drop(self.timers.insert(bucket.key(), timers)),
-                StateChange::Deleted => drop(self.timers.remove(&bucket.key())),
+                StateChange::Set(timers) => {
+                    drop(self.timers.insert(Bytes::copy_from_slice(bucket.key()), timers))
+                }
+                StateChange::Deleted => drop(self.timers.remove(bucket.key())),
             }
         }
     }
 }
 
-fn is_due(stored: &Bytes, by: DueBy) -> bool {
+fn is_due(stored: &[u8], by: DueBy) -> bool {
     summary(stored)
         .is_ok_and(|summary| summary.due().any(|(clock, due)| by.of(clock).is_some_and(|by| due <= by)))
 }

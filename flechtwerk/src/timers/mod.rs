@@ -8,12 +8,9 @@ mod list;
 use std::fmt;
 use std::time::SystemTime;
 
-use bytes::{Bytes, BytesMut};
-
 use crate::codec::Codec;
 use crate::error::BoxError;
 use crate::glue::{FailureKind, FiredTimer, StateChange, Trouble};
-use crate::state::kept;
 
 #[cfg(feature = "runtime")]
 pub(crate) use due::DueIndex;
@@ -219,8 +216,8 @@ impl Timers {
         self.dirty = true;
     }
 
-    pub(crate) fn load(stored: Option<&Bytes>, stream_time: Option<i64>, now: i64) -> Result<Self, Trouble> {
-        let pending = stored.map(|bytes| decode(bytes)).transpose();
+    pub(crate) fn load(stored: Option<&[u8]>, stream_time: Option<i64>, now: i64) -> Result<Self, Trouble> {
+        let pending = stored.map(decode).transpose();
         let pending = pending.map_err(|error| (FailureKind::StoredTimers, error.into()))?.unwrap_or_default();
         Ok(Timers { pending, ..Timers::at(stream_time, now) })
     }
@@ -239,12 +236,7 @@ impl Timers {
     }
 
     /// What became of them.
-    pub(crate) fn change(
-        &self,
-        stored: Option<&Bytes>,
-        scratch: &mut Vec<u8>,
-        states: &mut BytesMut,
-    ) -> StateChange {
+    pub(crate) fn change(&self, stored: Option<&[u8]>, scratch: &mut Vec<u8>) -> StateChange {
         if !self.dirty {
             return StateChange::Unchanged;
         }
@@ -253,10 +245,10 @@ impl Timers {
         }
         scratch.clear();
         encode(&self.pending, scratch);
-        if stored.is_some_and(|stored| *stored == *scratch) {
+        if stored.is_some_and(|stored| stored == scratch) {
             return StateChange::Unchanged;
         }
-        StateChange::Set(kept(scratch, states))
+        StateChange::Set(scratch[..].into())
     }
 }
 

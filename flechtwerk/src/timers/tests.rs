@@ -10,8 +10,8 @@ fn taken(timers: &mut Timers, by: DueBy) -> Vec<(String, i64)> {
     std::iter::from_fn(|| timers.take_due(by)).map(|timer| (timer.name, timer.due)).collect()
 }
 
-fn changed(timers: &Timers, stored: Option<&Bytes>) -> StateChange {
-    timers.change(stored, &mut Vec::new(), &mut BytesMut::new())
+fn changed(timers: &Timers, stored: Option<&[u8]>) -> StateChange {
+    timers.change(stored, &mut Vec::new())
 }
 
 fn fault(set: impl FnOnce(&mut Timers)) -> String {
@@ -100,7 +100,7 @@ fn names_and_numbers_have_limits() {
 
 #[test]
 fn what_is_no_list_of_timers_is_refused() {
-    let (kind, error) = Timers::load(Some(&Bytes::from_static(b"\x02")), None, 0).unwrap_err();
+    let (kind, error) = Timers::load(Some(b"\x02"), None, 0).unwrap_err();
     assert!(matches!(kind, FailureKind::StoredTimers));
     assert!(error.to_string().contains("version 2"), "{error}");
 }

@@ -333,7 +333,9 @@ impl Producer for SimProducer {
         self.usable()?;
         let log = with(|world| world.broker.log_of(topic, partition));
         let log = log.ok_or_else(|| error(ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART"))?;
-        let records = changes.iter().map(|change| (Some(change.key.clone()), change.value.clone()));
+        let records = changes
+            .iter()
+            .map(|change| (Some(change.key.clone().into()), change.value.clone().map(Into::into)));
         self.queue(log, records.collect());
         Ok(())
     }

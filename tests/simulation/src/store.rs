@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use flechtwerk::Clock;
-use flechtwerk::simulation::{ChangelogRecord, Store, StoreError, StoreFactory, StoreId, StoreSize};
+use flechtwerk::simulation::{
+    ChangelogRecord, CompactBytes, Store, StoreError, StoreFactory, StoreId, StoreSize,
+};
 
 use crate::chance::Chance;
 
@@ -119,11 +120,9 @@ impl Store for SimStore {
         Ok(self.lock().now.stamp.clone())
     }
 
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError> {
         let inside = self.lock();
-        found.extend(
-            keys.iter().map(|key| inside.now.entries.get(*key).map(|value| Bytes::copy_from_slice(value))),
-        );
+        found.extend(keys.iter().map(|key| inside.now.entries.get(*key).map(|value| value[..].into())));
         Ok(())
     }
 

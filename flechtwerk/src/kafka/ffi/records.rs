@@ -20,6 +20,9 @@ pub(crate) struct Batch {
     /// Before `queue`, hence dropped before it and the client that it keeps.
     held: VecDeque<Message>,
     scratch: Vec<*mut rd::rd_kafka_message_t>,
+    /// Records come with their headers: librdkafka takes those of each message apart anew, which costs more than all the
+    /// rest of a record.
+    headers: bool,
     queue: Queue,
 }
 
@@ -53,9 +56,10 @@ impl Message {
         unsafe { bytes_at((*self.0).payload, (*self.0).len) }
     }
 
-    fn size(&self) -> usize {
+    /// Bytes of the key and of the value.
+    fn sizes(&self) -> (usize, usize) {
         // SAFETY: alive.
-        unsafe { (*self.0).len + (*self.0).key_len }
+        unsafe { ((*self.0).key_len, (*self.0).len) }
     }
 
     fn offset(&self) -> i64 {
@@ -114,8 +118,8 @@ unsafe fn bytes_at<'a>(pointer: *const c_void, length: usize) -> Option<&'a [u8]
 }
 
 impl Batch {
-    pub(crate) fn new(queue: Queue) -> Self {
-        Self { held: VecDeque::new(), scratch: vec![std::ptr::null_mut(); CHUNK], queue }
+    pub(crate) fn new(queue: Queue, headers: bool) -> Self {
+        Self { held: VecDeque::new(), scratch: vec![std::ptr::null_mut(); CHUNK], headers, queue }
     }
 
     /// Messages waiting here and in the queue.
@@ -156,9 +160,10 @@ impl Batch {
             if self.held.is_empty() && self.fill(CHUNK.min(max - taken.records)) == 0 {
                 break;
             }
-            let (count, bytes) = self.fitting(&taken, max, max_bytes);
+            let (count, sizes) = self.fitting(&taken, max, max_bytes);
             if count > 0 {
-                let (records, bytes) = convert(self.held.drain(..count), bytes, input, from, into);
+                let to = Converted { input, from, headers: self.headers };
+                let (records, bytes) = convert(self.held.drain(..count), sizes, &to, into);
                 taken.records += records;
                 taken.bytes += bytes;
                 continue;
@@ -175,20 +180,21 @@ impl Batch {
         taken
     }
 
-    /// How many of the messages at hand fit beside what was taken, up to an event, and their bytes. The very
-    /// first record fits always.
-    fn fitting(&self, taken: &Taken, max: usize, max_bytes: usize) -> (usize, usize) {
-        let (mut count, mut bytes) = (0, 0);
+    /// How many of the messages at hand fit beside what was taken, up to an event, and the bytes of their keys and of their
+    /// values. The very first record fits always.
+    fn fitting(&self, taken: &Taken, max: usize, max_bytes: usize) -> (usize, (usize, usize)) {
+        let (mut count, mut keys, mut values) = (0, 0, 0);
         for message in &self.held {
-            let (records, size) = (taken.records + count, message.size());
-            let fits = records == 0 || taken.bytes + bytes + size <= max_bytes;
+            let (records, (key, value)) = (taken.records + count, message.sizes());
+            let fits = records == 0 || taken.bytes + keys + values + key + value <= max_bytes;
             if message.code() != code::NO_ERROR || records == max || !fits {
                 break;
             }
             count += 1;
-            bytes += size;
+            keys += key;
+            values += value;
         }
-        (count, bytes)
+        (count, (keys, values))
     }
 
     /// Takes up to `max` messages from the queue, without waiting.
@@ -204,40 +210,48 @@ impl Batch {
     }
 }
 
-/// Copies keys and values of messages into one buffer and makes records that share it.
+/// What records are made of messages.
+struct Converted {
+    input: u16,
+    /// The first offset that counts.
+    from: i64,
+    headers: bool,
+}
+
+/// Copies the keys of messages into one buffer and their values into another, and makes records that share them. Keys are
+/// looked at again and again, and lie close together so.
 fn convert(
     messages: impl Iterator<Item = Message>,
-    bytes: usize,
-    input: u16,
-    from: i64,
+    (key_bytes, value_bytes): (usize, usize),
+    to: &Converted,
     into: &mut Vec<RawRecord>,
 ) -> (usize, usize) {
     let first = into.len();
-    let mut buffer = BytesMut::with_capacity(bytes);
+    let (mut keys, mut values) = (BytesMut::with_capacity(key_bytes), BytesMut::with_capacity(value_bytes));
     let mut lengths: Vec<(Option<usize>, Option<usize>)> = Vec::with_capacity(messages.size_hint().0);
-    for message in messages.filter(|message| message.offset() >= from) {
-        let mut copy = |part: Option<&[u8]>| {
-            part.map(|part| {
-                buffer.extend_from_slice(part);
-                part.len()
-            })
-        };
-        lengths.push((copy(message.key()), copy(message.value())));
+    let copy = |part: Option<&[u8]>, to: &mut BytesMut| {
+        part.map(|part| {
+            to.extend_from_slice(part);
+            part.len()
+        })
+    };
+    for message in messages.filter(|message| message.offset() >= to.from) {
+        lengths.push((copy(message.key(), &mut keys), copy(message.value(), &mut values)));
         into.push(RawRecord {
-            input,
+            input: to.input,
             partition: message.partition(),
             offset: message.offset(),
             timestamp: message.timestamp(),
             key: None,
             value: None,
-            headers: message.headers(),
+            headers: if to.headers { message.headers() } else { Headers::default() },
         });
     }
-    let bytes = buffer.len();
-    let mut buffer = buffer.freeze();
+    let bytes = keys.len() + values.len();
+    let (mut keys, mut values) = (keys.freeze(), values.freeze());
     for (record, (key, value)) in into[first..].iter_mut().zip(lengths) {
-        record.key = key.map(|length| buffer.split_to(length));
-        record.value = value.map(|length| buffer.split_to(length));
+        record.key = key.map(|length| keys.split_to(length));
+        record.value = value.map(|length| values.split_to(length));
     }
     (into.len() - first, bytes)
 }

@@ -179,7 +179,7 @@ fn a_full_queue_is_waited_out() {
     producer.produce(&outputs(0, &sent[..2_500]), std::slice::from_ref(&topic)).unwrap();
     let changes: Vec<ChangelogRecord> = sent[2_500..]
         .iter()
-        .map(|n| ChangelogRecord { key: Bytes::from_static(b"k"), value: Some(Bytes::from(n.clone())) })
+        .map(|n| ChangelogRecord { key: b"k"[..].into(), value: Some(n.as_bytes().into()) })
         .collect();
     producer.produce_changelog(&topic, 0, &changes).unwrap();
     commit(&mut *producer).unwrap();

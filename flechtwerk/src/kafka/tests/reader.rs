@@ -213,7 +213,8 @@ fn a_record_in_the_wrong_queue_is_not_passed_over() {
     let kafka = kafka();
     let topic = topic(&kafka, "astray", 2);
     let mut producer = producer(&kafka, &unique("astray"), &topic);
-    let reader = KafkaReader::new(&settings(), &unique("astray"), ReaderKind::Inputs).unwrap();
+    let reader =
+        KafkaReader::new(&settings(), &unique("astray"), ReaderKind::Inputs { headers: true }).unwrap();
     let mut queue = reader.open(&at(&topic, 0), 0, 0, no_wake()).unwrap();
     // Assigned without a queue of its own.
     reader.shared.handle.assign_partition(&at(&topic, 1), 0).unwrap();

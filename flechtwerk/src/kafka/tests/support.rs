@@ -136,7 +136,7 @@ pub(super) fn offset(topic: &Arc<str>, partition: i32, offset: i64, metadata: &s
 }
 
 pub(super) fn reader(kafka: &Kafka) -> Arc<dyn Reader> {
-    kafka.reader(&unique("reader"), ReaderKind::Inputs).unwrap()
+    kafka.reader(&unique("reader"), ReaderKind::Inputs { headers: true }).unwrap()
 }
 
 pub(super) fn no_wake() -> Wake {

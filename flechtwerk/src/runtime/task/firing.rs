@@ -115,8 +115,8 @@ impl Task {
     pub(super) fn close_layer(&mut self) -> Layer {
         let mut layer = self.overlay.close();
         if let Some(time) = self.timing.as_ref().and_then(|timing| timing.stream_time) {
-            let value = Some(encode_stream_time(time).into());
-            layer.note(ChangelogRecord { key: Bytes::from_static(STREAM_TIME), value });
+            let value = Some(encode_stream_time(time)[..].into());
+            layer.note(ChangelogRecord { key: STREAM_TIME.into(), value });
         }
         layer
     }

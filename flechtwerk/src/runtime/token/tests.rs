@@ -19,6 +19,7 @@ use super::super::schemas::Asking;
 use super::super::stage::Notice;
 use super::super::{lag, watchdog::Watchdog};
 use super::*;
+use crate::compact::CompactBytes;
 use crate::format::{put_version, take_version};
 use crate::glue::{
     AnyStage, BoxFuture, Cause, Config, ConfigChange, Env, ExtractorInfo, Failure as RoundFailure, Order,
@@ -50,6 +51,7 @@ static INFO: StageInfo = StageInfo {
     shared: &[],
     policy: Policy::CRASH,
     custom_key: false,
+    headers: true,
     extractor: Some(ExtractorInfo { poll_interval: Duration::from_millis(1), suspends: false }),
     stub: false,
 };
@@ -115,7 +117,7 @@ impl AnyStage for Pulse {
     }
 }
 
-fn cursor(state: &Bytes) -> usize {
+fn cursor(state: &CompactBytes) -> usize {
     let (_, cursor) = take_version(state).unwrap();
     std::str::from_utf8(cursor).unwrap().parse().unwrap()
 }

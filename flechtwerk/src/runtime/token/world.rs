@@ -274,8 +274,8 @@ impl Queue for FakeQueue {
                 partition: 0,
                 offset: self.next,
                 timestamp: 0,
-                key: Some(change.key.clone()),
-                value: change.value.clone(),
+                key: Some(change.key.clone().into()),
+                value: change.value.clone().map(Into::into),
                 headers: Default::default(),
             });
             self.next += 1;
