@@ -10,13 +10,15 @@ use crate::kafka::malloc;
 
 /// Between two looks, each of which takes some microseconds.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Growth since memory was last given back, from which on it is worth while. Idle processes stay below.
-const GROWTH: u64 = 16 << 20;
+/// CPU time between two looks from which on a process is at work, and not at rest.
+const WORK: Duration = Duration::from_secs(1);
 /// A process at work will want its memory again at once, and to give 300 MiB back and have them again takes a tenth of a second of CPU
 /// time: it does so only now and then.
 const AT_WORK: Duration = Duration::from_secs(30);
-/// Share of a core from which on a process is at work.
-const WORK: u32 = 2;
+/// When work has ended it gives back so often: what it held may be freed a little later.
+const AFTER_WORK: u8 = 3;
+/// What little work adds up to, before it is worth while.
+const GROWTH: u64 = 16 << 20;
 
 /// Gives memory back until it is dropped.
 pub(super) struct GivingBack(#[expect(dead_code, reason = "dropping it ends the thread")] Sender<()>);
@@ -25,7 +27,7 @@ impl GivingBack {
     pub(super) fn start() -> GivingBack {
         let (sender, stopped) = channel::<()>();
         let look = move || {
-            let mut watch = Watch { least: u64::MAX, worked: Duration::ZERO, since: Instant::now() };
+            let mut watch = Watch::new();
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(INTERVAL) {
                 // Where the system does not say, the allocator is not glibc's either.
                 let (Some(resident), Some(worked)) = (resident(), worked()) else { return };
@@ -46,16 +48,32 @@ struct Watch {
     least: u64,
     /// CPU time of the process, at the last look.
     worked: Duration,
+    /// How often it is to be given back, now that work has ended.
+    left: u8,
     /// When memory was last given back.
     since: Instant,
 }
 
 impl Watch {
+    fn new() -> Watch {
+        Watch { least: u64::MAX, worked: Duration::ZERO, left: 0, since: Instant::now() }
+    }
+
     fn is_time(&mut self, resident: u64, worked: Duration) -> bool {
         self.least = self.least.min(resident);
-        let rests = worked.saturating_sub(self.worked) < INTERVAL / WORK;
+        let rests = worked.saturating_sub(self.worked) < WORK;
         self.worked = worked;
-        resident > self.least + GROWTH && (rests || self.since.elapsed() >= AT_WORK)
+        match rests {
+            true if self.left > 0 => {
+                self.left -= 1;
+                true
+            }
+            true => resident > self.least + GROWTH,
+            false => {
+                self.left = AFTER_WORK;
+                self.since.elapsed() >= AT_WORK
+            }
+        }
     }
 
     fn given_back(&mut self, resident: u64) {
@@ -90,16 +108,19 @@ mod tests {
 
     #[test]
     fn a_process_at_work_gives_back_now_and_then_and_one_at_rest_at_once() {
-        let work = |seconds: u64| Duration::from_secs(seconds);
-        let mut watch = Watch { least: u64::MAX, worked: Duration::ZERO, since: Instant::now() };
-        assert!(!watch.is_time(100 << 20, work(2)), "it has not grown");
-        assert!(!watch.is_time(200 << 20, work(4)), "it is at work");
-        assert!(watch.is_time(200 << 20, work(4)), "it rests");
-        watch.given_back(190 << 20);
-        assert!(!watch.is_time(200 << 20, work(4)), "that is not worth while");
-        assert!(!watch.is_time(300 << 20, work(6)), "it is at work");
+        let seconds = Duration::from_secs;
+        let mut watch = Watch::new();
+        assert!(!watch.is_time(100 << 20, seconds(2)), "it is at work");
+        for look in 0..AFTER_WORK {
+            assert!(watch.is_time(100 << 20, seconds(2)), "work has ended, {look}");
+            watch.given_back(90 << 20);
+        }
+        assert!(!watch.is_time(100 << 20, seconds(2)), "that is not worth while");
+        assert!(watch.is_time(120 << 20, seconds(2)), "it has grown");
+        watch.given_back(90 << 20);
+        assert!(!watch.is_time(300 << 20, seconds(4)), "it is at work");
         watch.since = Instant::now().checked_sub(AT_WORK).unwrap();
-        assert!(watch.is_time(300 << 20, work(8)), "for long");
+        assert!(watch.is_time(300 << 20, seconds(6)), "for long");
     }
 
     #[test]
