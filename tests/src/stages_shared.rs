@@ -168,20 +168,43 @@ async fn close_bell(bell: &Bell) -> Result<(), std::io::Error> {
     Ok(())
 }
 
+/// Settings of [`hammer`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HammerSettings {
+    #[serde(default)]
+    weight: u16,
+    #[serde(default)]
+    breaks: bool,
+}
+
+/// What [`hammer`] makes.
+pub struct Hammer;
+
+/// Needs nothing but settings.
+#[resource]
+pub async fn hammer(settings: HammerSettings) -> flechtwerk::Result<Hammer> {
+    match settings.breaks {
+        true => Err(format!("the handle of {} g broke", settings.weight).into()),
+        false => Ok(Hammer),
+    }
+}
+
 /// Puts the clock's label behind each word.
 #[transformer(inputs = [Words])]
 pub async fn ring(
     word: Record<Words>,
     bell: &Res<Bell>,
     spring: &Res<Spring>,
+    hammer: &Res<Hammer>,
     out: &mut Out<Joined>,
 ) -> flechtwerk::Result {
-    let _ = spring;
+    let _ = (spring, hammer);
     out.send(word.key, format!("{} {}", word.value, bell.clock.settings.label));
     Ok(())
 }
 
 flechtwerk::pipeline!(
     /// Stages that share; named as the other pipeline of the tests is.
-    pub SHARED = "rig": [look_up, measure, ring], resources = [bell, clock, spring]
+    pub SHARED = "rig": [look_up, measure, ring], resources = [bell, clock, hammer, spring]
 );

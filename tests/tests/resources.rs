@@ -130,10 +130,65 @@ fn check_makes_none_and_tells_what_is_wrong_with_their_settings() {
     for subcommand in ["check", "run"] {
         let (status, out, err) = case.rig.run(&[subcommand]);
         assert_eq!(status, 2, "{out}{err}");
-        let expected = "`pin`: the secret is no u16 (it is not shown)";
-        assert!(err.contains(expected) && err.contains("[resources.clock]"), "{err}");
+        let expected = "setting `pin` of resource `clock`: the secret is no u16 (it is not shown)";
+        assert!(err.contains(expected) && err.contains("variable FLECHTWERK_RESOURCES_CLOCK_PIN"), "{err}");
         assert!(!err.contains("hunter2"), "{err}");
     }
+}
+
+/// One start tells all that is wrong with the settings of two resources, and with others; the cluster need not be there.
+#[test]
+fn all_mistakes_of_all_resources_are_told_at_once() {
+    let mut case = Case::new(SHARED, "ring", 1, &["words", "joined"]);
+    let file = case.rig.dir().join("settings.toml");
+    let settings = "max_batch_time = \"soon\"\n[resources.clock]\nlabel = 5\ntokn = \"hunter2\"\n[resources.hammer]\n\
+                    weight = 70_000\n";
+    std::fs::write(&file, settings).unwrap();
+    case = case.arg("--config", file.to_str().unwrap());
+    case.rig = case.rig.env("FLECHTWERK_RESOURCES_HAMMER_BREAKS", "hunter2");
+    let of_resources = [
+        "setting `label` of resource `clock`: this is a number, expected text",
+        "setting `tokn` of resource `clock`: there is no such setting",
+        "setting `token` of resource `clock`: missing",
+        "setting `breaks` of resource `hammer`: text that will not do, expected true or false",
+        "setting `weight` of resource `hammer`: a number that will not do, expected a whole number from 0 to 65535",
+        "`resources.hammer.weight` in ",
+        "environment variable FLECHTWERK_RESOURCES_HAMMER_BREAKS",
+        "did you mean `token`?",
+        "write `token = { file = \"..\" }` under [resources.clock]",
+    ];
+    for subcommand in ["check", "run"] {
+        let (status, out, err) = case.rig.run(&[subcommand]);
+        assert_eq!(status, 2, "{out}{err}");
+        assert!(err.contains("6 problems"), "{err}");
+        assert!(err.contains("is no value for `max_batch_time`") && !err.contains("hunter2"), "{err}");
+        for expected in of_resources {
+            assert_eq!(err.matches(expected).count(), 1, "{expected} in {err}");
+        }
+    }
+    std::fs::write(&file, settings.replace("soon", "60s")).unwrap();
+    for subcommand in ["check", "run"] {
+        let (status, out, err) = case.rig.run(&[subcommand]);
+        assert_eq!(status, 2, "{out}{err}");
+        assert!(err.contains("5 problems") && !err.contains("hunter2"), "{err}");
+        for expected in of_resources {
+            assert_eq!(err.matches(expected).count(), 1, "{expected} in {err}");
+        }
+    }
+}
+
+/// What does not need the one that failed is tried all the same.
+#[test]
+fn all_that_fail_are_told() {
+    let mut case = failing("make");
+    case.rig = case.rig.env("FLECHTWERK_RESOURCES_HAMMER_BREAKS", "true");
+    let mut instance = case.rig.start();
+    assert_eq!(instance.wait(STOP), 2, "{}", instance.log());
+    let log = instance.log();
+    assert!(log.contains("resource `clock` can't be made: the clock is not set: the key is lost"), "{log}");
+    assert!(log.contains("resource `hammer` can't be made: the handle of 0 g broke"), "{log}");
+    assert!(!log.contains("made bell") && !log.contains("resource `big_bell`"), "{log}");
+    assert_order(&log, &["made spring", "closed spring"]);
 }
 
 #[test]
@@ -172,6 +227,9 @@ fn settings_come_from_the_file_and_secrets_from_their_own() {
     std::fs::write(&file, format!("[resources.clock]\nlabel = \"dong\"\ntoken = \"{TOKEN}\"\n")).unwrap();
     let (status, _, err) = case.rig.run(&["run"]);
     assert_eq!(status, 2, "{err}");
-    assert!(err.contains("`token`: a secret has no place in the settings file"), "{err}");
+    assert!(
+        err.contains("setting `token` of resource `clock`: a secret has no place in the settings file"),
+        "{err}"
+    );
     assert!(!err.contains(TOKEN), "{err}");
 }

@@ -100,11 +100,24 @@ fn a_store_that_others_have_overtaken_is_restored() {
     assert_eq!(restores(&instance), 1);
     add(&case, &joined, 2);
     assert_eq!(instance.terminate(STOP), 0);
+    assert_no_file_is_warned_of(&instance);
 
     let mut instance = case.start();
     assert_eq!(restores(&instance), 1);
     add(&case, &joined, 3);
     assert_eq!(instance.terminate(STOP), 0);
+    let mut instance = case.start();
+    assert_eq!(restores(&instance), 0);
+    add(&case, &joined, 4);
+    assert_eq!(instance.terminate(STOP), 0);
+    assert_no_file_is_warned_of(&instance);
+}
+
+/// That a file was restored is nothing to worry about.
+#[track_caller]
+fn assert_no_file_is_warned_of(instance: &Instance) {
+    let log = instance.log();
+    assert!(!log.lines().any(|line| line.contains(" WARN ") && line.contains(".sst")), "{log}");
 }
 
 /// Overwrites every file of a folder.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::memory::GivingBack;
 use super::signals::Signals;
 use crate::glue::AnyStage;
 use crate::kafka::{ClientSettings, Kafka, KafkaClients};
@@ -96,6 +97,7 @@ impl Connected for KafkaConnected {
         let clients = KafkaClients { kafka, instance_id: launch.settings.instance_id.clone() };
         let (health, signals) = (launch.health.clone(), launch.signals.clone());
         let (plan, pool) = plan(launch, clients);
+        let _giving_back = GivingBack::start();
         crate::runtime::run(plan, pool, |stopper| signals.hand_to(stopper, health))
     }
 }

@@ -7,6 +7,7 @@ mod args;
 mod asked;
 mod dev;
 mod handover;
+mod memory;
 mod output;
 mod reset;
 mod signals;
@@ -238,7 +239,10 @@ impl Session<'_> {
 
     /// The commands that need a cluster and end by themselves.
     fn ask(&self, asked: Asked) -> Answer {
-        let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
+        let connected = match &asked {
+            Asked::Check => self.connect()?,
+            _ => self.backend.connect(&self.settings).map_err(|problem| vec![problem])?,
+        };
         let asker = Asker::new(connected.cluster(), &self.settings);
         match asked {
             Asked::Check => {
@@ -316,24 +320,35 @@ impl Session<'_> {
     fn prepare(&self, restores: Restores) -> Result<(Launch, Box<dyn Connected>), Vec<Problem>> {
         let health = Health::new(self.stages.iter().map(|stage| stage.info.name));
         if let Some(address) = &self.settings.metrics_listen {
-            let address = MetricsServer::start(address, health.clone()).map_err(|problem| vec![problem])?;
+            let address = MetricsServer::start(address, health.clone());
+            let address = address.map_err(|problem| self.misfits_and(problem))?;
             tracing::info!(%address, "serving /metrics, /live and /ready");
         }
-        let connected = self.backend.connect(&self.settings).map_err(|problem| vec![problem])?;
+        let connected = self.connect()?;
         let cluster = connected.cluster();
         let (ready, schemas) = self.check(cluster)?;
         let ready = create(ready, &self.stages, &self.settings, cluster, &self.program)?;
         let schemas = schemas.map(ReadySchemas::put_in_force).transpose()?;
         let stages = ready.stages.into_iter().filter_map(|stage| self.launch(stage)).collect();
         // Last, so that nothing has to be closed because something else fails.
-        let pool =
-            Pool::make(&self.resources(), &self.settings.resources).map_err(|problem| vec![problem])?;
+        let pool = Pool::make(&self.resources(), &self.settings.resources)?;
         let (settings, signals) = (self.settings.clone(), self.signals.clone());
         Ok((Launch { settings, stages, pool, schemas, health, restores, signals }, connected))
     }
 
     fn resources(&self) -> Vec<&'static dyn AnyResource> {
         resources(self.pipeline, &self.stages)
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connected>, Vec<Problem>> {
+        self.backend.connect(&self.settings).map_err(|problem| self.misfits_and(problem))
+    }
+
+    /// What keeps the cluster from being looked at keeps nobody from looking at the settings of resources.
+    fn misfits_and(&self, problem: Problem) -> Vec<Problem> {
+        let mut problems = resource::check(&self.resources(), &self.settings.resources);
+        problems.push(problem);
+        problems
     }
 
     /// All checks that change nothing: the settings of resources, the schema registry, and the cluster.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{BoxFuture, Env, Need};
 use crate::error::BoxError;
-use crate::resource::{Deserializer, Res, Resource, Tree};
+use crate::resource::{self, Res, Resource, Tree};
 use crate::shared::SharedPart;
 
 pub use crate::resource::Misfit;
@@ -39,8 +39,8 @@ pub struct Given<'a> {
 /// Why there is no resource.
 #[derive(Debug)]
 pub enum Unmade {
-    /// Its settings are not of their type.
-    Settings(Misfit),
+    /// Its settings are not of their type: all that is wrong with them.
+    Settings(Vec<Misfit>),
     /// Its function failed.
     Failed(BoxError),
 }
@@ -169,7 +169,7 @@ pub trait SettingsType: Sized + Send {
 #[diagnostic::do_not_recommend]
 impl<S: DeserializeOwned + Send> SettingsType for S {
     fn read(given: &Given<'_>) -> Result<Self, Unmade> {
-        S::deserialize(Deserializer(given.settings.clone())).map_err(Unmade::Settings)
+        resource::read(given.settings).map_err(Unmade::Settings)
     }
 }
 

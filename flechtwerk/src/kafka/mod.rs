@@ -20,6 +20,7 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use clients::KafkaClients;
+pub(crate) use ffi::malloc;
 pub(crate) use settings::ClientSettings;
 
 use crate::port::{BrokerError, Cluster, Group, GroupEvent, ProducerFactory, Reader, ReaderKind};

@@ -1,9 +1,16 @@
 //! Resources: what stages share that is not in Kafka, such as the clients of other systems.
 
+mod misfit;
+mod mistakes;
 #[cfg(feature = "kafka")]
 mod pool;
+#[cfg(feature = "kafka")]
+mod problems;
 mod secret;
 mod settings;
+#[cfg(test)]
+mod settings_tests;
+mod tree;
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,11 +19,14 @@ use std::sync::Arc;
 use crate::glue::{Env, Need, Share};
 use crate::shared::SharedPart;
 
+pub use misfit::Misfit;
+pub(crate) use mistakes::read;
 #[cfg(feature = "kafka")]
 pub(crate) use pool::{Pool, check, choose};
 pub use secret::Secret;
-pub use settings::Misfit;
-pub(crate) use settings::{Deserializer, Tree};
+#[cfg(feature = "kafka")]
+pub(crate) use tree::Said;
+pub(crate) use tree::Tree;
 
 /// What a [`#[resource]`](macro@crate::resource) function makes. The macro implements this; a type that another crate
 /// defines is wrapped in one of your own: `pub struct Http(reqwest::Client);`.

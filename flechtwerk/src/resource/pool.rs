@@ -1,13 +1,13 @@
 //! The resources of a process: made before anything is read, in the order in which they need each other, and closed in the
 //! reverse one.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::Tree;
+use super::problems::problems;
+use super::tree::{Said, Tree};
 use crate::glue::{AnyResource, Env, Given, Need, ResourceEntry, StageInfo, Unmade};
 use crate::runtime::chain;
 use crate::startup::{INTERRUPTED, Problem};
@@ -43,49 +43,15 @@ fn add(all: &'static [ResourceEntry], need: Need, chosen: &mut Vec<&'static dyn 
     chosen.push(entry.listed.resource);
 }
 
-/// Settings of all of them that are not of their types.
-pub(crate) fn check(
-    resources: &[&'static dyn AnyResource],
-    settings: &BTreeMap<String, Tree>,
-) -> Vec<Problem> {
-    let nothing = Tree::empty();
-    let misfits = resources.iter().filter_map(|resource| {
+/// All that is wrong with the settings of all of them.
+pub(crate) fn check(resources: &[&'static dyn AnyResource], said: &Said) -> Vec<Problem> {
+    let found = resources.iter().flat_map(|resource| {
         let info = resource.info();
-        let given = Given { settings: settings.get(info.name).unwrap_or(&nothing), env: &Env::default() };
-        Some(unmade(*resource, resource.fits(&given).err()?))
+        let given = Given { settings: said.of(info.name), env: &Env::default() };
+        let why = resource.fits(&given).err();
+        why.map(|why| problems(info, said, why)).unwrap_or_default()
     });
-    misfits.collect()
-}
-
-fn unmade(resource: &dyn AnyResource, why: Unmade) -> Problem {
-    let info = resource.info();
-    match why {
-        Unmade::Settings(misfit) => Problem {
-            what: format!(
-                "the settings of resource `{}` are not what `{}` takes: {misfit}",
-                info.name, info.id
-            ),
-            place: format!("table [resources.{}] of the settings file, and the environment", info.name),
-            why: String::new(),
-            mend: format!(
-                "set it there, or as FLECHTWERK_RESOURCES_{}_.. (with two underscores between nested names)",
-                info.name.to_uppercase()
-            ),
-        },
-        Unmade::Failed(error) => Problem {
-            what: format!("resource `{}` can't be made: {}", info.name, chain(&*error)),
-            place: format!("function `{}`", info.id),
-            why: "the stages that take it can't run without it".into(),
-            mend: match info.settings {
-                true => format!(
-                    "mend what the message names; its settings are [resources.{}] and FLECHTWERK_RESOURCES_{}_..",
-                    info.name,
-                    info.name.to_uppercase()
-                ),
-                false => "mend what the message names, then start again".into(),
-            },
-        },
-    }
+    found.collect()
 }
 
 /// The resources that were made, and the async runtime that they were made in, which is that of the stages as well.
@@ -97,36 +63,45 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Makes all of `resources`, in their order. If one fails, those that were made are closed.
-    pub(crate) fn make(
-        resources: &[&'static dyn AnyResource],
-        settings: &BTreeMap<String, Tree>,
-    ) -> Result<Pool, Problem> {
+    /// Makes all of `resources`, in their order. If one fails, those that need it are left out, so that all that fail are
+    /// told; then those that were made are closed.
+    pub(crate) fn make(resources: &[&'static dyn AnyResource], said: &Said) -> Result<Pool, Vec<Problem>> {
         let runtime =
             Builder::new_multi_thread().thread_name("flechtwerk").enable_all().build().map_err(|error| {
-                Problem {
+                vec![Problem {
                     what: format!("can't start the async runtime: {error}"),
                     place: "this process".into(),
                     why: String::new(),
                     mend: "see the limits of threads and memory of this process".into(),
-                }
+                }]
             })?;
         let mut pool = Pool { runtime, made: Vec::new(), env: Env::default() };
-        let nothing = Tree::empty();
+        let (mut failed, mut found) = (Vec::new(), Vec::new());
         for resource in resources {
-            let name = resource.info().name;
+            let info = resource.info();
+            if info.needs.iter().any(|need| failed.contains(&need.id)) {
+                failed.push(info.id);
+                continue;
+            }
             let begin = Instant::now();
-            match pool.make_one(*resource, settings.get(name).unwrap_or(&nothing).clone()) {
+            match pool.make_one(*resource, said.of(info.name).clone()) {
                 Ok(()) => {
-                    tracing::info!(resource = name, "made within {} ms", begin.elapsed().as_millis());
+                    tracing::info!(resource = info.name, "made within {} ms", begin.elapsed().as_millis());
                 }
                 Err(why) => {
-                    pool.close();
-                    return Err(unmade(*resource, why));
+                    failed.push(info.id);
+                    found.extend(problems(info, said, why));
+                    if INTERRUPTED.load(SeqCst) {
+                        break;
+                    }
                 }
             }
         }
-        Ok(pool)
+        if found.is_empty() {
+            return Ok(pool);
+        }
+        pool.close();
+        Err(found)
     }
 
     fn make_one(&mut self, resource: &'static dyn AnyResource, settings: Tree) -> Result<(), Unmade> {

@@ -4,7 +4,6 @@
 //! would make the namespace `007` a 7. The settings with names of their own, `topic` and `kafka`, become
 //! dictionaries in every layer, so that each entry is overridden for itself.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use super::resources::Resources;
 use super::values::text;
 use crate::naming::mapped_twice;
 use crate::nearest::nearest;
-use crate::resource::Tree;
+use crate::resource::Said;
 use crate::startup::Problem;
 
 /// What the binary was given, before anything is read. Not to be shown: the environment holds secrets.
@@ -93,7 +92,7 @@ impl Provider for &Layer {
 pub(super) struct Layers {
     /// The weakest first.
     pub(super) layers: Vec<Layer>,
-    pub(super) resources: BTreeMap<String, Tree>,
+    pub(super) resources: Said,
     /// What was said and not understood.
     pub(super) doubts: Doubts,
 }
@@ -127,7 +126,8 @@ pub(super) fn layers(
     if given.own_cluster {
         leave_out_connection(&mut layers, warnings);
     }
-    Layers { layers, resources: resources.read(), doubts }
+    let resources = resources.read(problems);
+    Layers { layers, resources, doubts }
 }
 
 /// Flags that say so were refused; what the environment and the file say is meant for other calls.
@@ -169,7 +169,11 @@ fn environment(
                 mend: "set it to UTF-8 text".into(),
             });
             match key.as_str() {
-                "config" => doubts.add_file(),
+                "config" => {
+                    doubts.add_file();
+                    resources.unread();
+                }
+                key if key.starts_with("resources_") => resources.unread(),
                 key => doubts.add(key),
             }
             continue;
@@ -209,6 +213,7 @@ fn file(
     problems: &mut Vec<Problem>,
     doubts: &mut Doubts,
 ) -> Option<Dict> {
+    resources.file_is(path);
     let mut trouble = |what: String, mend: &str| {
         doubts.add_file();
         problems.push(Problem {
@@ -222,6 +227,7 @@ fn file(
         Ok(content) => content,
         Err(error) => {
             trouble(format!("the settings file can't be read: {error}"), "name a readable TOML file");
+            resources.unread();
             return None;
         }
     };
@@ -232,6 +238,7 @@ fn file(
                 format!("the settings file is no TOML: {}", without_excerpt(&error.to_string())),
                 "mend that line",
             );
+            resources.unread();
             return None;
         }
     };

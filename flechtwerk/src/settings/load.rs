@@ -13,6 +13,7 @@ use super::values::{Address, Bytes, LogFilter, Namespace, Setting, text};
 use super::{Given, Librdkafka, Sasl, SaslMechanism, Secret, SecurityProtocol, Settings, Source, Tls};
 use super::{keys, librdkafka, validate};
 use crate::naming::Known;
+use crate::resource::Said;
 use crate::startup::Problem;
 
 /// What was read, and what is worth saying about it.
@@ -94,7 +95,7 @@ impl Reader {
             librdkafka: self.librdkafka(),
             schema_registry: self.schema_registry(),
             register_schemas: self.get("register_schemas", default.register_schemas),
-            resources: BTreeMap::new(),
+            resources: Said::default(),
         }
     }
 

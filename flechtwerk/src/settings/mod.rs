@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::resource::Tree;
+use crate::resource::Said;
 
 pub(crate) use crate::duration::duration_text;
 #[cfg(test)]
@@ -98,8 +98,8 @@ pub(crate) struct Settings {
     pub(crate) schema_registry: SchemaRegistry,
     /// Registers the schemas that are missing. Default: no, a missing one is an error.
     pub(crate) register_schemas: bool,
-    /// Settings of resources, by their names; those that nothing is said of are missing.
-    pub(crate) resources: BTreeMap<String, Tree>,
+    /// Settings of resources.
+    pub(crate) resources: Said,
 }
 
 impl Default for Settings {
@@ -135,7 +135,7 @@ impl Default for Settings {
             librdkafka: Librdkafka::default(),
             schema_registry: SchemaRegistry::None,
             register_schemas: false,
-            resources: BTreeMap::new(),
+            resources: Said::default(),
         }
     }
 }

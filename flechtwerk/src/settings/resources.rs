@@ -2,7 +2,6 @@
 //!
 //! Their types are the user's, so all that can be said here is which resource a setting belongs to.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use figment::value::{Num, Value};
@@ -10,7 +9,7 @@ use figment::value::{Num, Value};
 use super::values::text;
 use crate::naming::list;
 use crate::nearest::nearest;
-use crate::resource::Tree;
+use crate::resource::{Said, Tree};
 use crate::startup::Problem;
 
 /// Separates the names of nested settings in a variable.
@@ -20,7 +19,7 @@ const NESTED: &str = "__";
 pub(super) struct Resources {
     /// The pipeline's, the longest names first: `http_proxy_url` belongs to `http_proxy`, if there is one.
     known: Vec<&'static str>,
-    file: BTreeMap<String, Tree>,
+    said: Said,
     /// Resource, path and value.
     variables: Vec<(&'static str, String, String)>,
 }
@@ -29,7 +28,7 @@ impl Resources {
     pub(super) fn new(known: &[&'static str]) -> Self {
         let mut known = known.to_vec();
         known.sort_by_key(|name| std::cmp::Reverse(name.len()));
-        Resources { known, file: BTreeMap::new(), variables: vec![] }
+        Resources { known, said: Said::default(), variables: vec![] }
     }
 
     /// A hint at what variables there are.
@@ -54,6 +53,16 @@ impl Resources {
         }
     }
 
+    /// Something was said that could not be read, and may be about any of them.
+    pub(super) fn unread(&mut self) {
+        self.said.unread = true;
+    }
+
+    /// Names the settings file.
+    pub(super) fn file_is(&mut self, path: &Path) {
+        self.said.file = Some(path.to_owned());
+    }
+
     /// Takes the table `resources` of the settings file.
     pub(super) fn file(&mut self, tables: Value, path: &Path, problems: &mut Vec<Problem>) {
         let mut problem = |what: String, place: &str, mend: String| {
@@ -66,40 +75,63 @@ impl Resources {
         };
         let Value::Dict(_, tables) = tables else {
             let mend = "write a table for each resource: [resources.NAME]".into();
+            self.said.unread = true;
             return problem("`resources` is no table".into(), "resources", mend);
         };
         for (name, settings) in tables {
             let place = format!("resources.{name}");
             if !self.known.contains(&name.as_str()) {
                 let mend = match nearest(&name, self.known.iter().copied()) {
-                    Some(near) => format!("did you mean `[resources.{near}]`?"),
+                    Some(near) => {
+                        self.said.unread_of.insert(near.to_owned());
+                        format!("did you mean `[resources.{near}]`?")
+                    }
                     None if self.known.is_empty() => "remove it: the pipeline has no resources".into(),
                     None => format!("its resources are {}", list(&self.known)),
                 };
                 problem(format!("the pipeline has no resource `{name}`"), &place, mend);
                 continue;
             }
-            match settings {
-                Value::Dict(..) => drop(self.file.insert(name, tree(settings))),
-                _ => problem(
-                    format!("the settings of resource `{name}` are no table"),
-                    &place,
-                    format!("write them under [{place}]"),
-                ),
+            if let Value::Dict(..) = settings {
+                self.said.settings.insert(name, tree(settings));
+                continue;
             }
+            problem(
+                format!("the settings of resource `{name}` are no table"),
+                &place,
+                format!("write them under [{place}]"),
+            );
+            self.said.unread_of.insert(name);
         }
     }
 
     /// All settings, variables over the file.
-    pub(super) fn read(self) -> BTreeMap<String, Tree> {
-        let mut all = self.file;
+    pub(super) fn read(mut self, problems: &mut Vec<Problem>) -> Said {
+        self.variables.sort();
+        for pair in self.variables.windows(2) {
+            let [(name, path, _), (other, longer, _)] = pair else { continue };
+            if name == other
+                && longer.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(NESTED))
+            {
+                problems.push(Problem {
+                    what: format!("both {} and {} are set", variable(name, path), variable(name, longer)),
+                    place: "the environment".into(),
+                    why: "one is a value in the place of the table that the other is in".into(),
+                    mend: "remove one of them".into(),
+                });
+            }
+        }
         for (name, path, value) in self.variables {
             let path: Vec<&str> = path.split(NESTED).collect();
-            let settings = all.entry(name.to_owned()).or_insert_with(Tree::empty);
-            settings.put(&path, Tree::Text { text: value, in_file: false });
+            let settings = self.said.settings.entry(name.to_owned()).or_insert_with(Tree::empty);
+            settings.put(&path, Tree::variable(value));
         }
-        all
+        self.said
     }
+}
+
+fn variable(resource: &str, path: &str) -> String {
+    super::keys::variable(&format!("resources_{resource}_{path}"))
 }
 
 fn tree(value: Value) -> Tree {
@@ -121,6 +153,8 @@ fn tree(value: Value) -> Tree {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::settings::{Given, read};
 
@@ -162,9 +196,10 @@ mod tests {
         let mut proxy = Tree::empty();
         proxy.put(&["url"], text("c", false));
         assert_eq!(
-            loaded.settings.resources,
+            loaded.settings.resources.settings,
             BTreeMap::from([("http".to_owned(), http), ("http_proxy".to_owned(), proxy)])
         );
+        assert_eq!(loaded.settings.resources.file, given.config);
         assert!(!format!("{:?}", loaded.settings).contains("\"b\""));
     }
 

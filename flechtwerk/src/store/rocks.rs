@@ -44,6 +44,10 @@ const WRITE_BUFFER: usize = 8 << 20;
 /// Log of one task, beyond which the write buffer it covers is written out.
 const MAX_LOG: u64 = 32 << 20;
 
+/// What it warns of with each file that a restore hands over, which is as it should be: the file does not say what files of a database's
+/// own say.
+const HARMLESS: [&str; 2] = ["Tail prefetch size", "SST file opened without unique ID"];
+
 /// The stores of this process in one state folder. Memory and threads are shared among them.
 pub(crate) struct RocksStores {
     state_dir: PathBuf,
@@ -85,6 +89,9 @@ impl RocksStores {
         options.set_stats_dump_period_sec(0);
         options.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Warn, |level, line| match level {
             LogLevel::Error | LogLevel::Fatal => tracing::error!(target: "rocksdb", "{}", line.trim_end()),
+            LogLevel::Warn if HARMLESS.iter().any(|harmless| line.contains(harmless)) => {
+                tracing::debug!(target: "rocksdb", "{}", line.trim_end());
+            }
             LogLevel::Warn => tracing::warn!(target: "rocksdb", "{}", line.trim_end()),
             // Hundreds of lines about its options at every open come whatever level was asked for.
             _ => tracing::debug!(target: "rocksdb", "{}", line.trim_end()),

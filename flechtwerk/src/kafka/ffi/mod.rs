@@ -1,4 +1,4 @@
-//! Everything unsafe: thin safe wrappers around librdkafka's C API, and nothing else.
+//! Everything unsafe: thin safe wrappers around librdkafka's C API and two calls of the allocator, and nothing else.
 //!
 //! Why not only `rdkafka`'s own types: they can't take request interceptors, neither read nor write offset
 //! metadata that is not UTF-8 without panicking, don't give the offset of an end-of-partition event, and make
@@ -20,6 +20,7 @@ mod error;
 mod event;
 mod handle;
 mod list;
+pub(crate) mod malloc;
 mod produce;
 mod queue;
 mod raw;
