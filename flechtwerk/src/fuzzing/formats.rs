@@ -85,7 +85,7 @@ fn good_timers() -> Vec<Vec<u8>> {
     let one = timer(SECRET, Clock::EventTime, 0);
     let two = timer("q", Clock::WallClock, i64::MAX);
     let three = timer(&"x".repeat(timers::LONGEST_NAME), Clock::WallClock, 1_700_000_000_000);
-    let lists = [vec![one.clone()], vec![two.clone()], vec![one, two, three]];
+    let lists = [vec![one.clone()], vec![two.clone()], vec![one.clone(), two.clone(), three], vec![one, two]];
     lists.map(|list| written_timers(&list)).into()
 }
 

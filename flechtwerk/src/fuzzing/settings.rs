@@ -79,6 +79,8 @@ fn good_values() -> Vec<Vec<u8>> {
         "512 KiB",
         "1000000",
         "7B",
+        // With one more digit it is too many for a number.
+        "17179869183GiB",
         "15s",
         "1h 30min",
         "50ms",
