@@ -383,7 +383,7 @@ fn start_with(
         health: Health::default(),
         restores: Restores::new(false),
     };
-    let pool = crate::resource::Pool::make(&[], &BTreeMap::new()).unwrap();
+    let pool = crate::resource::Pool::make(&[], &crate::resource::Said::default()).unwrap();
     let (told, ended) = channel();
     let (handed, stopper) = channel();
     std::thread::spawn(move || told.send(run(plan, pool, |stopper| drop(handed.send(stopper)))));
