@@ -98,10 +98,7 @@ fn variable(info: &ResourceInfo, path: &[String]) -> Option<String> {
     let plain = |name: &&str| {
         !name.contains("__") && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
-    names
-        .iter()
-        .all(|name| plain(&name))
-        .then(|| format!("{}_{}", prefix(info), names.join("__").to_uppercase()))
+    names.iter().all(plain).then(|| format!("{}_{}", prefix(info), names.join("__").to_uppercase()))
 }
 
 #[cfg(test)]
