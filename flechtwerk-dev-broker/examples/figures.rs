@@ -9,14 +9,12 @@ mod support;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use flechtwerk_dev_broker::{DevBroker, ErrorCode};
-use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
-use kafka_protocol::messages::{
-    AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest, MetadataRequest, ProducerId,
-    TransactionalId,
-};
-use support::{Client, fetch, produce, text, topic};
+use bytes::{Buf, Bytes};
+use flechtwerk_dev_broker::DevBroker;
+use kafka_protocol::messages::MetadataRequest;
+use support::records::get_varint;
+use support::transactions::Producer;
+use support::{Client, fetch};
 
 /// Records of a transaction, and the bytes of a record's value.
 const RECORDS: usize = 500;
@@ -62,12 +60,12 @@ impl Figures {
 /// Transactions of one producer to one partition, reading them back, and what the log takes of memory.
 fn transactions(figures: &mut Figures) {
     let broker = DevBroker::builder().topic(("orders", 1)).start().unwrap();
-    let mut producer = Producer::new(&broker);
-    producer.transaction(1);
+    let mut producer = Producer::new(broker.address(), "figures");
+    transaction(&mut producer, 1);
     let before = resident_bytes();
     let start = Instant::now();
     for _ in 0..TRANSACTIONS {
-        producer.transaction(RECORDS);
+        transaction(&mut producer, RECORDS);
     }
     let records = (TRANSACTIONS * RECORDS) as f64;
     let rate = records / start.elapsed().as_secs_f64();
@@ -120,26 +118,14 @@ fn count_records(mut batch: Bytes) -> usize {
     count
 }
 
-fn get_varint(from: &mut Bytes) -> i64 {
-    let (mut value, mut shift) = (0u64, 0);
-    loop {
-        let byte = from.get_u8();
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return (value >> 1) as i64 ^ -((value & 1) as i64);
-        }
-        shift += 7;
-    }
-}
-
 /// Transactions of a single record: what one costs beside its data.
 fn single(figures: &mut Figures) {
     let broker = DevBroker::builder().topic(("orders", 1)).start().unwrap();
-    let mut producer = Producer::new(&broker);
+    let mut producer = Producer::new(broker.address(), "figures");
     let mut times: Vec<f64> = (0..SINGLE)
         .map(|_| {
             let start = Instant::now();
-            producer.transaction(1);
+            transaction(&mut producer, 1);
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
@@ -184,98 +170,9 @@ fn starts(figures: &mut Figures) {
     figures.at_most("threads and files left by a thousand brokers", left as f64, 0.0, "");
 }
 
-struct Producer {
-    client: Client,
-    id: i64,
-    epoch: i16,
-    sequence: i32,
-}
-
-impl Producer {
-    fn new(broker: &DevBroker) -> Producer {
-        let mut client = Client::connect(broker.address());
-        let request = InitProducerIdRequest::default()
-            .with_transactional_id(Some(transactional_id()))
-            .with_transaction_timeout_ms(60_000);
-        let answer = client.call(4, &request);
-        assert_eq!(answer.error_code, 0);
-        Producer { client, id: answer.producer_id.0, epoch: answer.producer_epoch, sequence: 0 }
-    }
-
-    /// One transaction, each request answered before the next.
-    fn transaction(&mut self, records: usize) {
-        let topics =
-            vec![AddPartitionsToTxnTopic::default().with_name(topic("orders")).with_partitions(vec![0])];
-        let add = AddPartitionsToTxnRequest::default()
-            .with_v3_and_below_transactional_id(transactional_id())
-            .with_v3_and_below_producer_id(ProducerId(self.id))
-            .with_v3_and_below_producer_epoch(self.epoch)
-            .with_v3_and_below_topics(topics);
-        let added = self.client.call(0, &add);
-        let code = added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code;
-        assert_eq!(ErrorCode::new(code), ErrorCode::NONE);
-
-        let batch = batch(self.id, self.epoch, self.sequence, records);
-        let request = produce("orders", 0, batch).with_transactional_id(Some(transactional_id()));
-        let produced = self.client.call(7, &request);
-        assert_eq!(ErrorCode::new(produced.responses[0].partition_responses[0].error_code), ErrorCode::NONE);
-        self.sequence += records as i32;
-
-        let end = EndTxnRequest::default()
-            .with_transactional_id(transactional_id())
-            .with_producer_id(ProducerId(self.id))
-            .with_producer_epoch(self.epoch)
-            .with_committed(true);
-        assert_eq!(ErrorCode::new(self.client.call(1, &end).error_code), ErrorCode::NONE);
-    }
-}
-
-fn transactional_id() -> TransactionalId {
-    TransactionalId(text("figures"))
-}
-
-/// A transactional batch.
-fn batch(id: i64, epoch: i16, sequence: i32, records: usize) -> Bytes {
-    let mut body = BytesMut::with_capacity(64 + records * (VALUE + 12));
-    body.put_i16(0x10);
-    body.put_i32(records as i32 - 1);
-    body.put_i64(1_700_000_000_000);
-    body.put_i64(1_700_000_000_000);
-    body.put_i64(id);
-    body.put_i16(epoch);
-    body.put_i32(sequence);
-    body.put_i32(records as i32);
-    let mut record = Vec::with_capacity(VALUE + 16);
-    for delta in 0..records {
-        record.clear();
-        record.extend_from_slice(&[0, 0]);
-        put_varint(&mut record, delta as i64);
-        put_varint(&mut record, -1);
-        put_varint(&mut record, VALUE as i64);
-        record.resize(record.len() + VALUE, b'v');
-        record.push(0);
-        let mut length = Vec::with_capacity(2);
-        put_varint(&mut length, record.len() as i64);
-        body.put_slice(&length);
-        body.put_slice(&record);
-    }
-    let mut batch = BytesMut::with_capacity(body.len() + 21);
-    batch.put_i64(0);
-    batch.put_i32(body.len() as i32 + 9);
-    batch.put_i32(-1);
-    batch.put_i8(2);
-    batch.put_u32(crc32c::crc32c(&body));
-    batch.put_slice(&body);
-    batch.freeze()
-}
-
-fn put_varint(into: &mut Vec<u8>, value: i64) {
-    let mut bits = ((value << 1) ^ (value >> 63)) as u64;
-    while bits >= 0x80 {
-        into.push((bits as u8 & 0x7f) | 0x80);
-        bits >>= 7;
-    }
-    into.push(bits as u8);
+/// A transaction, each request answered before the next.
+fn transaction(producer: &mut Producer, records: usize) {
+    producer.transaction("orders", 0, &vec![(None, &[b'v'; VALUE][..]); records], true);
 }
 
 fn entries(folder: &str) -> usize {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use flechtwerk_dev_broker::{DevBroker, NewTopic};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A small Kafka-compatible broker for development and tests. Never for production.
@@ -88,6 +89,18 @@ fn period(text: &str) -> Result<Duration, String> {
     Ok(period)
 }
 
+/// More than all connections and the files of some ten thousand partitions.
+const MOST_FILES: u64 = 65_536;
+
+/// Takes all the open files that it may have, as Java does for Kafka: a connection is one, and so is a partition in a data folder.
+fn raise_file_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard.min(MOST_FILES).max(soft), hard));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "the limit of open files stays");
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     match run(args) {
@@ -107,6 +120,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+    raise_file_limit();
 
     let mut builder = DevBroker::builder()
         .listen(&args.listen)

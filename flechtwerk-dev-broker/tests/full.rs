@@ -1,71 +1,31 @@
 //! A disk that is full: what was answered is there after a restart, and nothing is answered that isn't.
 
+#[path = "support/program.rs"]
+mod program;
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use flechtwerk_dev_broker::DevBroker;
-use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{
-    AddPartitionsToTxnRequest, BrokerId, DescribeTransactionsRequest, EndTxnRequest, InitProducerIdRequest,
-    ListOffsetsRequest, ProducerId,
+    BrokerId, DescribeTransactionsRequest, InitProducerIdRequest, ListOffsetsRequest,
 };
 
+use program::{Running, program};
+use support::transactions::Producer;
 use support::*;
 
 const STORAGE_ERROR: i16 = 56;
 
 /// The program, no file of which can grow beyond so many blocks of 512 bytes.
-struct Cramped {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Cramped {
-    fn start(folder: &Path, blocks: u32) -> Cramped {
-        let program = env!("CARGO_BIN_EXE_flechtwerk-dev-broker");
-        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-        let mut child = Command::new("sh")
-            .args([
-                "-c",
-                &limited,
-                "sh",
-                program,
-                "--listen",
-                "127.0.0.1:0",
-                "--topic",
-                "abc:1",
-                "--data-dir",
-            ])
-            .arg(folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("ready ").unwrap().parse().unwrap();
-        Cramped { child, address }
-    }
-
-    /// How it ended by itself, and what it said.
-    fn ended(mut self) -> (Option<i32>, String) {
-        until("the broker ends", || self.child.try_wait().unwrap().is_some());
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
-    }
-}
-
-impl Drop for Cramped {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn cramped(folder: &Path, blocks: u32) -> Running {
+    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, "sh"]).arg(program().get_program());
+    command.args(["--listen", "127.0.0.1:0", "--topic", "abc:1", "--data-dir"]).arg(folder);
+    Running::of(command.stderr(Stdio::piped()))
 }
 
 fn init(name: &str) -> InitProducerIdRequest {
@@ -77,7 +37,7 @@ fn init(name: &str) -> InitProducerIdRequest {
 #[test]
 fn what_the_journal_has_no_room_for_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let broker = Cramped::start(folder.path(), 8);
+    let broker = cramped(folder.path(), 8);
     let mut client = Client::connect(broker.address);
     let mut answered = Vec::new();
     for number in 0..10_000 {
@@ -105,40 +65,22 @@ fn what_the_journal_has_no_room_for_is_not_answered() {
 #[test]
 fn a_marker_that_has_no_room_is_written_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let broker = Cramped::start(folder.path(), 64);
-    let mut client = Client::connect(broker.address);
-    let producer = client.call(0, &init("tx"));
-    let topic_data = AddPartitionsToTxnTopic::default().with_name(topic("abc")).with_partitions(vec![0]);
-    let add = AddPartitionsToTxnRequest::default()
-        .with_v3_and_below_transactional_id(text("tx").into())
-        .with_v3_and_below_producer_id(producer.producer_id)
-        .with_v3_and_below_producer_epoch(producer.producer_epoch)
-        .with_v3_and_below_topics(vec![topic_data]);
-    let added = client.call(0, &add);
-    assert_eq!(added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, 0);
+    let broker = cramped(folder.path(), 64);
+    let mut producer = Producer::new(broker.address, "tx");
+    assert_eq!(producer.add("abc", 0).unwrap(), 0);
     let mut written = 0;
     // Large ones first, then such that no marker fits behind them.
     for size in [1_000, 1] {
-        loop {
-            let batch = transactional(producer.producer_id.0, producer.producer_epoch, written, size);
-            let request = produce("abc", 0, batch).with_transactional_id(Some(text("tx").into()));
-            let answer = client.call(3, &request);
-            match answer.responses[0].partition_responses[0].error_code {
-                0 => written += 1,
-                error => {
-                    assert_eq!(error, STORAGE_ERROR);
-                    break;
-                }
+        let error = loop {
+            match producer.send("abc", 0, &[(None, &vec![b'v'; size])]).unwrap() {
+                Ok(_) => written += 1,
+                Err(error) => break error,
             }
-        }
+        };
+        assert_eq!(error, STORAGE_ERROR);
     }
     assert!(written > 20, "{written}");
-    let end = EndTxnRequest::default()
-        .with_transactional_id(text("tx").into())
-        .with_producer_id(producer.producer_id)
-        .with_producer_epoch(producer.producer_epoch)
-        .with_committed(true);
-    client.try_call(0, &end).expect_err("what can't be kept is not answered");
+    producer.end(true).expect_err("what can't be kept is not answered");
     let (status, said) = broker.ended();
     assert_eq!(status, Some(1), "{said}");
 
@@ -151,18 +93,5 @@ fn a_marker_that_has_no_room_is_written_after_a_restart() {
         .with_isolation_level(1)
         .with_topics(vec![wanted]);
     let stable = client.call(2, &request).topics[0].partitions[0].offset;
-    assert_eq!(stable, i64::from(written) + 1, "all records and the marker");
-    assert_ne!(producer.producer_id, ProducerId(-1));
-}
-
-/// A batch of one record in a transaction.
-fn transactional(id: i64, epoch: i16, sequence: i32, size: usize) -> bytes::Bytes {
-    let mut batch = batch(&vec![b'v'; size]).to_vec();
-    batch[22] |= 0x10;
-    batch[43..51].copy_from_slice(&id.to_be_bytes());
-    batch[51..53].copy_from_slice(&epoch.to_be_bytes());
-    batch[53..57].copy_from_slice(&sequence.to_be_bytes());
-    let crc = crc32c::crc32c(&batch[21..]);
-    batch[17..21].copy_from_slice(&crc.to_be_bytes());
-    batch.into()
+    assert_eq!(stable, written + 1, "all records and the marker");
 }

@@ -1,62 +1,33 @@
 //! The broker as a program: its one line, its errors, its end.
 
-use std::io::{BufRead, BufReader, Read};
+#[path = "support/program.rs"]
+mod program;
+
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_flechtwerk-dev-broker"))
-}
-
-/// Ends with the test, however that ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Running {
-    /// Starts it, and the address that it says it is ready at.
-    fn start(args: &[&str]) -> (Running, String) {
-        let child = program().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut running = Running(child);
-        let mut line = String::new();
-        let mut out = BufReader::new(running.0.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
-        running.0.stdout = Some(out.into_inner());
-        let address = line.strip_prefix("ready ").unwrap_or_else(|| panic!("{line:?}")).trim_end();
-        (running, address.to_owned())
-    }
-
-    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
-        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-        let (mut out, mut err) = (String::new(), String::new());
-        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.0.wait().unwrap().code(), out, err)
-    }
-}
+use program::{Running, program};
 
 fn fails(args: &[&str]) -> (Option<i32>, String) {
     let mut command = program();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running(command.spawn().unwrap());
+    let mut child = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     let status = loop {
-        if let Some(status) = running.0.try_wait().unwrap() {
+        if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        assert!(Instant::now() < deadline, "{args:?} is no error");
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+            panic!("{args:?} is no error");
+        }
         std::thread::sleep(Duration::from_millis(2));
     };
     let (mut out, mut err) = (String::new(), String::new());
-    running.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    running.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(out, "");
     (status.code(), err)
 }
@@ -64,13 +35,14 @@ fn fails(args: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn it_says_when_it_is_ready_and_ends_in_good_order() {
     for signal in ["-TERM", "-INT"] {
-        let (running, address) = Running::start(&["--listen", "127.0.0.1:0", "--topic", "orders:3"]);
-        TcpStream::connect(&address).unwrap();
+        let running = Running::start(&["--listen", "127.0.0.1:0", "--topic", "orders:3"]);
+        let address = running.address;
+        TcpStream::connect(address).unwrap();
         let (status, out, err) = running.end(signal);
         assert_eq!((status, out.as_str()), (Some(0), ""));
         assert_eq!(err.lines().count(), 1, "{err}");
         assert!(err.contains("never for production"), "{err}");
-        assert!(TcpStream::connect(&address).is_err());
+        assert!(TcpStream::connect(address).is_err());
     }
 }
 
@@ -78,7 +50,7 @@ fn it_says_when_it_is_ready_and_ends_in_good_order() {
 fn topics_may_have_settings() {
     let topics =
         ["--topic", "totals:2:cleanup.policy=compact,delete,retention.ms=1000", "--topic", "plain:1"];
-    let (running, _) =
+    let running =
         Running::start(&[&["--listen", "127.0.0.1:0", "--compact-every", "500ms"], &topics[..]].concat());
     assert_eq!(running.end("-TERM").0, Some(0));
 }
@@ -96,7 +68,7 @@ fn a_port_in_use_is_an_error() {
 fn a_data_folder_in_use_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
-    let (running, _) = Running::start(&["--listen", "127.0.0.1:0", "--data-dir", folder, "--fsync"]);
+    let running = Running::start(&["--listen", "127.0.0.1:0", "--data-dir", folder, "--fsync"]);
     let (status, err) = fails(&["--listen", "127.0.0.1:0", "--data-dir", folder]);
     assert_eq!(status, Some(1));
     assert!(err.contains("in use"), "{err}");
@@ -148,8 +120,7 @@ fn a_folder_that_cannot_be_written_is_an_error() {
 fn used_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let (running, _) =
-        Running::start(&["--listen", "127.0.0.1:0", "--data-dir", path, "--topic", "orders:2"]);
+    let running = Running::start(&["--listen", "127.0.0.1:0", "--data-dir", path, "--topic", "orders:2"]);
     assert_eq!(running.end("-TERM").0, Some(0));
     folder
 }

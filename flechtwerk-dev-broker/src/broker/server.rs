@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use socket2::SockRef;
@@ -20,8 +20,6 @@ use super::state::chain;
 use crate::requests::{self, Peer, Reply};
 use crate::wire::{FrameError, FrameReader, ReadAhead, STALLED};
 
-/// More connections than this are closed at once.
-const MAX_CONNECTIONS: usize = 4_096;
 const READ_BUFFER: usize = 16 * 1024;
 
 /// Serves until the broker is stopped.
@@ -44,12 +42,16 @@ async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, port: Po
             return;
         }
     };
+    let (mut full, mut failing) = (Seldom::default(), Seldom::default());
     loop {
         match listener.accept().await {
             // A node that is down keeps its port, or it might not get it back.
             Ok((stream, _)) if !shared.is_up(node) => drop(stream),
-            Ok((stream, _)) if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS => {
-                tracing::warn!(node, limit = MAX_CONNECTIONS, "connection closed: too many are open");
+            Ok((stream, _)) if open.load(Ordering::Relaxed) >= shared.max_connections => {
+                if full.is_due() {
+                    let limit = shared.max_connections;
+                    tracing::warn!(node, limit, "too many connections are open: further ones are closed");
+                }
                 drop(stream);
             }
             Ok((stream, peer)) => {
@@ -64,10 +66,30 @@ async fn accept(shared: Arc<Shared>, open: Arc<AtomicUsize>, node: i32, port: Po
                 });
             }
             Err(error) => {
-                tracing::warn!(node, %error, "no connection can be accepted");
+                if failing.is_due() {
+                    tracing::warn!(
+                        node,
+                        %error,
+                        "no connection can be accepted: is the limit of open files (ulimit -n) too low?"
+                    );
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
+    }
+}
+
+/// What is said at most once a minute, though clients try again and again.
+#[derive(Default)]
+struct Seldom(Option<Instant>);
+
+impl Seldom {
+    fn is_due(&mut self) -> bool {
+        let due = self.0.is_none_or(|last| last.elapsed() >= Duration::from_secs(60));
+        if due {
+            self.0 = Some(Instant::now());
+        }
+        due
     }
 }
 
@@ -150,15 +172,8 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
             }
         };
         match answered {
-            Ok(Reply::Frame(answer)) => {
-                // A client that doesn't read keeps its answer in memory.
-                let _share = match shared.frames.take(answer.len()).await {
-                    Ok(share) => share,
-                    Err(error) => {
-                        tracing::warn!(node, %peer, %error, "connection closed");
-                        return;
-                    }
-                };
+            // A client that doesn't read keeps its answer in memory, and with it its share.
+            Ok(Reply::Frame(answer, _share)) => {
                 if let Err(error) = send(shared, &mut write, answer).await {
                     tracing::debug!(node, %peer, %error, "the client is gone");
                     return;
@@ -170,7 +185,7 @@ async fn connection(shared: &Arc<Shared>, node: i32, stream: TcpStream, peer: So
                 return;
             }
             Err(error) => {
-                tracing::warn!(node, %peer, %error, "connection closed: malformed request");
+                tracing::warn!(node, %peer, %error, "connection closed");
                 return;
             }
         }

@@ -60,8 +60,12 @@ pub(crate) struct Settings {
     pub(crate) groups: GroupSettings,
     pub(crate) transactions: TransactionSettings,
     pub(crate) max_frame: usize,
+    pub(crate) max_connections: usize,
     pub(crate) remembered_requests: usize,
 }
+
+/// An idle connection takes some kilobytes.
+const MAX_CONNECTIONS: usize = 16_384;
 
 /// Settings of a broker that is to be started: see [`DevBroker::builder`].
 #[derive(Debug, Clone)]
@@ -84,6 +88,7 @@ impl Default for Builder {
                 groups: GroupSettings { min_session_timeout: Millis(1_000), ..GroupSettings::default() },
                 transactions: TransactionSettings::default(),
                 max_frame: 100 * 1024 * 1024,
+                max_connections: MAX_CONNECTIONS,
                 remembered_requests: 10_000,
             },
         }
@@ -162,6 +167,12 @@ impl Builder {
     /// The longest request in bytes; 100 MiB unless said. A longer one closes its connection.
     pub fn max_request_bytes(mut self, max: usize) -> Builder {
         self.settings.max_frame = max;
+        self
+    }
+
+    /// How many connections there may be at a time (`max.connections`); 16,384 unless said. One more is closed at once.
+    pub fn max_connections(mut self, max: usize) -> Builder {
+        self.settings.max_connections = max;
         self
     }
 

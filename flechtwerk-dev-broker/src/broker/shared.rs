@@ -13,6 +13,8 @@ use crate::wire::FrameBudget;
 /// requests, and this much at least.
 const LONGEST_REQUESTS: usize = 10;
 const MIN_FRAME_BUDGET: usize = 128 * 1024 * 1024;
+/// An answer may be as long as the longest request, and this long at least: one to a Fetch is, whatever requests may be.
+const MIN_MAX_ANSWER: usize = 80 * 1024 * 1024;
 
 /// The broker behind its handle.
 pub(crate) struct Shared {
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) requests: Requests,
     pub(crate) frames: FrameBudget,
     pub(crate) max_frame: usize,
+    pub(crate) max_answer: usize,
+    pub(crate) max_connections: usize,
 }
 
 struct Planned {
@@ -42,6 +46,8 @@ impl Shared {
         let requests = Requests::new(state.settings.remembered_requests);
         Shared {
             max_frame: state.settings.max_frame,
+            max_answer: state.settings.max_frame.max(MIN_MAX_ANSWER),
+            max_connections: state.settings.max_connections,
             requests,
             faults: Faults::default(),
             frames: FrameBudget::new(

@@ -12,8 +12,7 @@ use tokio::sync::watch;
 use super::Entropy;
 use super::messages::Speaker;
 use crate::broker::{Shared, for_fuzzing};
-use crate::requests::{Peer, Reply, answer};
-use crate::wire::Malformed;
+use crate::requests::{Failed, Peer, Reply, answer};
 use crate::{DevBroker, NewTopic};
 
 /// The most requests of a session: what one leaves, the next meets.
@@ -23,7 +22,7 @@ const MOST_WAITING: usize = 8;
 /// No answer to what the targets ask is longer.
 const MOST_ANSWERED: usize = 4 * 1024 * 1024;
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Reply, Malformed>> + 'a>>;
+type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Reply, Failed>> + 'a>>;
 
 /// One session with a new broker. How many requests were answered.
 pub fn requests(entropy: &mut Entropy<'_>) -> usize {
@@ -52,7 +51,7 @@ pub fn requests(entropy: &mut Entropy<'_>) -> usize {
             // The time stands still, so a request that waits for it waits until it is given up.
             match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Pending => return true,
-                Poll::Ready(Ok(Reply::Frame(frame))) => {
+                Poll::Ready(Ok(Reply::Frame(frame, _))) => {
                     assert!(frame.len() <= MOST_ANSWERED, "an answer of {} bytes", frame.len());
                     answered += 1;
                     speaker.learn(&frame);

@@ -25,6 +25,7 @@ use crate::coordinator::Effects;
 
 impl Serve for CreateTopicsRequest {
     type Answer = CreateTopicsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> CreateTopicsResponse {
         let topics = self.topics.iter().map(|topic| {

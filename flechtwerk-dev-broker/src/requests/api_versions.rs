@@ -4,9 +4,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
-use super::{Context, Outcome, Reply, Serve};
+use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
-use crate::wire::{Api, Malformed};
+use crate::wire::Api;
 
 impl Serve for ApiVersionsRequest {
     type Answer = ApiVersionsResponse;
@@ -36,7 +36,7 @@ impl Serve for ApiVersionsRequest {
 }
 
 /// The answer to an ApiVersions of a version that is not known: that of version 0, with the versions there are.
-pub(super) fn unknown_version(correlation_id: i32) -> Result<Reply, Malformed> {
+pub(super) fn unknown_version(correlation_id: i32) -> Bytes {
     let (min, max) = Api::ApiVersions.versions();
     let mut frame = BytesMut::new();
     frame.put_i32(16);
@@ -46,5 +46,5 @@ pub(super) fn unknown_version(correlation_id: i32) -> Result<Reply, Malformed> {
     frame.put_i16(Api::ApiVersions.key());
     frame.put_i16(min);
     frame.put_i16(max);
-    Ok(Reply::Frame(Bytes::from(frame)))
+    frame.freeze()
 }

@@ -28,6 +28,7 @@ const ALL_OF_A_TOPIC: i32 = 0b1101_1111_1000;
 
 impl Serve for MetadataRequest {
     type Answer = MetadataResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> MetadataResponse {
         let topics = self.topics.iter().flatten().map(|topic| {
@@ -67,7 +68,11 @@ impl Serve for MetadataRequest {
             } else {
                 let create = version < 4 || self.allow_auto_topic_creation;
                 let wanted = self.topics.unwrap_or_default();
-                let key = |wanted: &MetadataRequestTopic| (wanted.name.clone(), wanted.topic_id);
+                // Where there is a name, the id means nothing.
+                let key = |wanted: &MetadataRequestTopic| match &wanted.name {
+                    Some(name) => (Some(name.clone()), Uuid::nil()),
+                    None => (None, wanted.topic_id),
+                };
                 once(wanted, key, |_, _| {})
                     .into_iter()
                     .map(|wanted| match wanted.name {

@@ -30,6 +30,7 @@ const SOURCE_STATIC: i8 = 4;
 
 impl Serve for DescribeConfigsRequest {
     type Answer = DescribeConfigsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> DescribeConfigsResponse {
         let results = self.resources.iter().map(|resource| {

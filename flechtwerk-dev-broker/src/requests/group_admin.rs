@@ -8,6 +8,7 @@ use kafka_protocol::messages::{
     ListGroupsRequest, ListGroupsResponse,
 };
 
+use super::parts::Parts;
 use super::repeated::once;
 use super::text::{group_id, text};
 use super::{Context, Outcome, Serve};
@@ -26,6 +27,7 @@ fn one_group(groups: &[GroupId]) -> Subject {
 
 impl Serve for ListGroupsRequest {
     type Answer = ListGroupsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> ListGroupsResponse {
         ListGroupsResponse::default().with_error_code(error.code())
@@ -56,6 +58,7 @@ impl Serve for ListGroupsRequest {
 
 impl Serve for DescribeGroupsRequest {
     type Answer = DescribeGroupsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn subject(&self) -> Subject {
         one_group(&self.groups)
@@ -67,14 +70,15 @@ impl Serve for DescribeGroupsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeGroupsResponse> {
-        let groups = context.with(|state| {
-            let groups = self.groups.iter().map(|group| match context.coordinates(state, group) {
+        let mut parts = Parts::new(context);
+        let groups: Result<_, _> = context.with(|state| {
+            let part = |group: &&GroupId| match context.coordinates(state, group) {
                 Ok(()) => described(state, group),
                 Err(error) => failed(group, error),
-            });
-            groups.collect()
+            };
+            self.groups.iter().map(|group| parts.part(group, part)).collect()
         });
-        Outcome::Answer(DescribeGroupsResponse::default().with_groups(groups))
+        groups.map(|groups| DescribeGroupsResponse::default().with_groups(groups)).into()
     }
 }
 

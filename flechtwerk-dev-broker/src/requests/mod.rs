@@ -11,6 +11,7 @@ mod fetch;
 mod group_admin;
 mod groups;
 mod offsets;
+mod parts;
 mod positions;
 mod produce;
 mod repeated;
@@ -34,19 +35,31 @@ use crate::broker::Shared;
 use crate::broker::state::State;
 use crate::coordinator::Answer;
 use crate::fault::{Action, Request, Subject, When};
-use crate::wire::{Api, Malformed, Parsed, RequestHeader, decode, encode};
+use crate::wire::{Api, FrameError, Malformed, Parsed, RequestHeader, Share, answer_size, decode, encode};
 
 /// What goes back on a connection.
 pub(crate) enum Reply {
-    Frame(Bytes),
+    /// A whole frame, with its share of the memory for answers.
+    Frame(Bytes, Share),
     /// The request asked for no answer.
     Nothing,
     Close(&'static str),
 }
 
+/// Why nothing goes back, and the connection is closed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Memory(#[from] FrameError),
+}
+
 /// What came of a request.
 pub(crate) enum Outcome<A> {
     Answer(A),
+    /// The answer would be longer than any that is sent.
+    TooLong,
     /// The request asked for no answer.
     Silent,
     Close(&'static str),
@@ -55,6 +68,8 @@ pub(crate) enum Outcome<A> {
 /// A request that is served.
 pub(crate) trait Serve: Decodable + Sized + Send {
     type Answer: Encodable + Send;
+    /// It asks for what the broker knows, of which there may be much: memory for the longest answer is taken before it is put together.
+    const ASKS_FOR_MUCH: bool = false;
 
     /// What faults and the log of requests may go by.
     fn subject(&self) -> Subject {
@@ -285,11 +300,13 @@ pub(crate) async fn answer(
     node: i32,
     peer: Peer,
     frame: Bytes,
-) -> Result<Reply, Malformed> {
+) -> Result<Reply, Failed> {
     let (header, body) = match RequestHeader::parse(frame)? {
         Parsed::Request(header, body) => (header, body),
         Parsed::UnknownApiVersions { correlation_id } => {
-            return api_versions::unknown_version(correlation_id);
+            let answer = api_versions::unknown_version(correlation_id);
+            let share = shared.frames.take(answer.len()).await?;
+            return Ok(Reply::Frame(answer, share));
         }
     };
     let context = &Context { shared: Arc::clone(shared), header, node, peer };
@@ -311,7 +328,7 @@ pub(crate) fn refusal(header: &RequestHeader, body: Bytes, error: ErrorCode) -> 
     })
 }
 
-async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malformed> {
+async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Failed> {
     let Context { shared, header, node, .. } = context;
     let request: R = decode(header.api, header.version, body)?;
     let subject = request.subject();
@@ -338,7 +355,7 @@ async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malforme
     match &fault {
         Some(Action::Answer(..)) if !request.wants_answer() => return Ok(Reply::Close("a fault")),
         Some(Action::Answer(error, When::Before)) => {
-            return encode(header, &request.refuse(header.version, *error)).map(Reply::Frame);
+            return reply(context, request.refuse(header.version, *error), None).await;
         }
         Some(Action::Drop(When::Before)) => return Ok(Reply::Close("a fault")),
         Some(Action::Delay(delay, When::Before)) => tokio::time::sleep(*delay).await,
@@ -348,6 +365,10 @@ async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malforme
     let refused = match &fault {
         Some(Action::Answer(error, When::After)) => Some(request.refuse(header.version, *error)),
         _ => None,
+    };
+    let reserved = match R::ASKS_FOR_MUCH {
+        true => Some(shared.frames.take(shared.max_answer).await?),
+        false => None,
     };
     let outcome = request.serve(context).await;
     if shared.has_failed() {
@@ -360,11 +381,33 @@ async fn run<R: Serve>(context: &Context, body: Bytes) -> Result<Reply, Malforme
         _ => {}
     }
     match (outcome, refused) {
-        (Outcome::Answer(_), Some(refused)) => encode(header, &refused).map(Reply::Frame),
-        (Outcome::Answer(answer), None) => encode(header, &answer).map(Reply::Frame),
+        (Outcome::Answer(_), Some(refused)) => reply(context, refused, reserved).await,
+        (Outcome::Answer(answer), None) => reply(context, answer, reserved).await,
+        (Outcome::TooLong, _) => Err(too_long(shared).into()),
         (Outcome::Silent, _) => Ok(Reply::Nothing),
         (Outcome::Close(why), _) => Ok(Reply::Close(why)),
     }
+}
+
+/// Encodes an answer, with memory taken for it before.
+async fn reply<A: Encodable>(context: &Context, answer: A, reserved: Option<Share>) -> Result<Reply, Failed> {
+    let Context { shared, header, .. } = context;
+    let size = answer_size(header, &answer)?;
+    if size > shared.max_answer {
+        return Err(too_long(shared).into());
+    }
+    let share = match reserved {
+        Some(mut share) => {
+            share.shrink_to(size);
+            share
+        }
+        None => shared.frames.take(size).await?,
+    };
+    Ok(Reply::Frame(encode(header, &answer)?, share))
+}
+
+fn too_long(shared: &Shared) -> Malformed {
+    Malformed::new("answer", format!("longer than {} bytes; ask for less at a time", shared.max_answer))
 }
 
 async fn hold(released: &tokio::sync::watch::Receiver<bool>) {

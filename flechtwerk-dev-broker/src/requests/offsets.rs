@@ -158,6 +158,7 @@ impl AnswerCodes<OffsetCommitResponse> for OffsetCommitRequest {
 
 impl Serve for OffsetFetchRequest {
     type Answer = OffsetFetchResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn subject(&self) -> Subject {
         Subject { transactional_id: None, group_id: Some(self.group_id.to_string()) }

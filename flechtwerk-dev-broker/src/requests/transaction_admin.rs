@@ -15,6 +15,7 @@ use kafka_protocol::messages::{
     TransactionalId, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 
+use super::parts::Parts;
 use super::text::{text, topic_name, transactional};
 use super::{Context, Outcome, Serve};
 use crate::ErrorCode;
@@ -26,6 +27,7 @@ use crate::log::ProducerInfo;
 
 impl Serve for DescribeTransactionsRequest {
     type Answer = DescribeTransactionsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn subject(&self) -> Subject {
         match self.transactional_ids.as_slice() {
@@ -40,14 +42,15 @@ impl Serve for DescribeTransactionsRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeTransactionsResponse> {
-        let states = context.with(|state| {
-            let states = self.transactional_ids.iter().map(|id| match context.coordinates(state, id) {
+        let mut parts = Parts::new(context);
+        let states: Result<_, _> = context.with(|state| {
+            let part = |id: &&TransactionalId| match context.coordinates(state, id) {
                 Ok(()) => described(state, id),
                 Err(error) => failed(id, error),
-            });
-            states.collect()
+            };
+            self.transactional_ids.iter().map(|id| parts.part(id, part)).collect()
         });
-        Outcome::Answer(DescribeTransactionsResponse::default().with_transaction_states(states))
+        states.map(|states| DescribeTransactionsResponse::default().with_transaction_states(states)).into()
     }
 }
 
@@ -82,6 +85,7 @@ fn described(state: &State, id: &TransactionalId) -> Described {
 
 impl Serve for ListTransactionsRequest {
     type Answer = ListTransactionsResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> ListTransactionsResponse {
         ListTransactionsResponse::default().with_error_code(error.code())
@@ -115,6 +119,7 @@ impl Serve for ListTransactionsRequest {
 
 impl Serve for DescribeProducersRequest {
     type Answer = DescribeProducersResponse;
+    const ASKS_FOR_MUCH: bool = true;
 
     fn refuse(&self, _version: i16, error: ErrorCode) -> DescribeProducersResponse {
         let topics = self.topics.iter().map(|topic| {
@@ -127,29 +132,30 @@ impl Serve for DescribeProducersRequest {
     }
 
     async fn serve(self, context: &Context) -> Outcome<DescribeProducersResponse> {
-        let topics = context.with(|state| {
-            let mut topics = Vec::with_capacity(self.topics.len());
-            for topic in &self.topics {
-                let partitions = topic.partition_indexes.iter().map(|index| {
-                    let response = PartitionResponse::default().with_partition_index(*index);
-                    match state.topics.led_by(context.node, &topic.name, *index, -1) {
-                        Err(error) => {
-                            let legal = topics::check_name(&topic.name);
-                            let error = legal.map_or_else(|refusal| refusal.code, |()| error);
-                            response.with_error_code(error.code())
-                        }
-                        Ok(partition) => response.with_active_producers(
-                            partition.log.producers().into_iter().map(producer).collect(),
-                        ),
+        let mut parts = Parts::new(context);
+        let topics: Result<_, _> = context.with(|state| {
+            let mut part = |topic: &str, index: i32| {
+                let response = PartitionResponse::default().with_partition_index(index);
+                match state.topics.led_by(context.node, topic, index, -1) {
+                    Err(error) => {
+                        let legal = topics::check_name(topic);
+                        let error = legal.map_or_else(|refusal| refusal.code, |()| error);
+                        response.with_error_code(error.code())
                     }
-                });
-                let partitions = partitions.collect();
-                topics
-                    .push(TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions));
-            }
-            topics
+                    Ok(partition) => response
+                        .with_active_producers(partition.log.producers().into_iter().map(producer).collect()),
+                }
+            };
+            let topics = self.topics.iter().map(|topic| {
+                let partitions = topic.partition_indexes.iter();
+                let partitions = partitions
+                    .map(|index| parts.part((&topic.name, *index), |(topic, index)| part(topic, *index)));
+                let partitions = partitions.collect::<Result<_, _>>()?;
+                Ok(TopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions))
+            });
+            topics.collect()
         });
-        Outcome::Answer(DescribeProducersResponse::default().with_topics(topics))
+        topics.map(|topics| DescribeProducersResponse::default().with_topics(topics)).into()
     }
 }
 

@@ -7,9 +7,12 @@
 //!   rewritten by rename
 //! - `partitions/TOPIC-ID/PARTITION.log`, the batches of each partition
 //! - `journal`, the records of the coordinators
+//!
+//! All of them have check sums: a flipped bit is found when the folder is opened.
 
 mod error;
 pub(crate) mod files;
+mod frames;
 mod journal;
 pub(crate) mod segment;
 #[cfg(test)]
@@ -30,9 +33,8 @@ use self::segment::SegmentFile;
 use self::topics::TopicsFile;
 use crate::log::{LogConfig, PartitionLog};
 
-/// The format of the data folder. Format 1 had no leader epoch and no ports; it is read, and is format 2 from then on.
-const VERSION: u32 = 2;
-const READABLE: [u32; 2] = [1, VERSION];
+/// The format of the data folder.
+const VERSION: u32 = 3;
 
 /// A topic as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +90,7 @@ impl Storage {
         check_owner(folder)?;
         let lock = lock(folder)?;
         check_version(folder)?;
+        check_topics(folder)?;
         let topics = TopicsFile::open(folder.join("topics"), options.fsync, new_cluster_id)?;
         remove_unknown(&topics)?;
         let (journal, records) = Journal::open(folder.join("journal"), options.fsync)?;
@@ -231,23 +234,25 @@ fn check_version(folder: &Path) -> Result<(), StorageError> {
     let path = folder.join("version");
     match std::fs::read(&path) {
         Ok(found) if found == format!("{VERSION}\n").as_bytes() => Ok(()),
-        Ok(found) if READABLE.iter().any(|old| found == format!("{old}\n").as_bytes()) => {
-            write_version(&path)
-        }
         Ok(found) => {
             // A version is short; more would be something else, and is not shown.
             let found = String::from_utf8_lossy(found.get(..found.len().min(20)).unwrap_or_default());
             let found = found.trim().escape_default().to_string();
             Err(StorageError::Version { path: folder.to_path_buf(), found, expected: VERSION })
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => write_version(&path),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let version = format!("{VERSION}\n");
+            files::replace(&path, std::iter::once(version.as_bytes()), true).map(|_| ())
+        }
         Err(error) => Err(StorageError::io("read", &path)(error)),
     }
 }
 
-fn write_version(path: &Path) -> Result<(), StorageError> {
-    let version = format!("{VERSION}\n");
-    files::replace(path, std::iter::once(version.as_bytes()), true).map(|_| ())
+/// Without its list of topics a folder would be a new one, and all that is in it would be removed.
+fn check_topics(folder: &Path) -> Result<(), StorageError> {
+    let topics = folder.join("topics");
+    let used = ["journal", "partitions"].iter().any(|name| folder.join(name).exists());
+    if used && !topics.exists() { Err(StorageError::damaged(&topics, 0, "it is missing")) } else { Ok(()) }
 }
 
 /// Removes what a broker leaves that is killed while it removes a topic.

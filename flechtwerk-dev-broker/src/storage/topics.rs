@@ -41,8 +41,8 @@ impl TopicsFile {
 
     /// Reads the file, or writes a new one with this cluster id.
     pub(crate) fn open(path: PathBuf, fsync: bool, new_cluster_id: String) -> Result<Self, StorageError> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let new = Self { path: Some(path), fsync, ..Self::in_memory(new_cluster_id) };
                 new.save()?;
@@ -50,7 +50,9 @@ impl TopicsFile {
             }
             Err(error) => return Err(StorageError::io("read", &path)(error)),
         };
-        let read = parse(&text)
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| StorageError::damaged(&path, error.valid_up_to() as u64, "it is no text"))?;
+        let read = parse(text)
             .map_err(|(position, reason)| StorageError::damaged(&path, position as u64, reason))?;
         Ok(Self { path: Some(path), fsync, ..read })
     }
@@ -133,7 +135,7 @@ fn write(file: &TopicsFile) -> String {
 fn parse(text: &str) -> Result<TopicsFile, (usize, &'static str)> {
     let end = text.rfind("end ").ok_or((text.len(), "the last line is missing"))?;
     let (body, last) = text.split_at_checked(end).ok_or((end, "the last line is missing"))?;
-    if last.trim_end() != format!("end {:08x}", crc32c::crc32c(body.as_bytes())) {
+    if last != format!("end {:08x}\n", crc32c::crc32c(body.as_bytes())) {
         return Err((end, "the CRC is wrong"));
     }
     let mut cluster_id = None;

@@ -52,6 +52,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for ReadAhead<R> {
             let read = Pin::new(&mut this.from).poll_read(task, &mut free);
             let have = free.filled().len();
             this.buffer.truncate(have);
+            if read.is_pending() {
+                // Thousands of connections may stand idle, none with a buffer.
+                this.buffer = BytesMut::new();
+            }
             ready!(read)?;
         }
         let taken = this.buffer.len().min(into.remaining());

@@ -64,6 +64,7 @@ impl FrameBudget {
         self.used.load(Ordering::Relaxed) > self.limit / 2
     }
 
+    /// Nothing yet.
     fn nothing(&self) -> Share {
         Share { used: Arc::clone(&self.used), limit: self.limit, bytes: 0 }
     }
@@ -89,6 +90,13 @@ impl Share {
             tokio::time::sleep(STALLED / 20).await;
         }
         Ok(())
+    }
+
+    /// Gives back what is above so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let rest = self.bytes.saturating_sub(bytes);
+        self.used.fetch_sub(rest, Ordering::Relaxed);
+        self.bytes = self.bytes.saturating_sub(rest);
     }
 
     fn try_grow(&mut self, bytes: usize) -> bool {

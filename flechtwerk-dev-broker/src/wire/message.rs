@@ -38,11 +38,20 @@ pub(crate) fn decode<T: Decodable>(api: Api, version: i16, mut body: Bytes) -> R
     }
 }
 
+/// Length, correlation id and tagged fields.
+const ANSWER_HEADER: usize = 9;
+
+/// How long the frame with an answer will be, at most.
+pub(crate) fn answer_size<T: Encodable>(header: &RequestHeader, answer: &T) -> Result<usize, Malformed> {
+    let size = answer.compute_size(header.version);
+    let size = size.map_err(|error| Malformed::new("answer", error.to_string()))?;
+    Ok(size.saturating_add(ANSWER_HEADER))
+}
+
 /// A whole frame with an answer, its length in front.
 pub(crate) fn encode<T: Encodable>(header: &RequestHeader, answer: &T) -> Result<Bytes, Malformed> {
     let failed = |error: &dyn std::fmt::Display| Malformed::new("answer", error.to_string());
-    let size = answer.compute_size(header.version).map_err(|error| failed(&error))?;
-    let mut frame = BytesMut::with_capacity(size.saturating_add(16));
+    let mut frame = BytesMut::with_capacity(answer_size(header, answer)?);
     frame.put_i32(0);
     frame.put_i32(header.correlation_id);
     if header.api.flexible_answer(header.version) {

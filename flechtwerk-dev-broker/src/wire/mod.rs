@@ -16,9 +16,9 @@ pub(crate) mod tests;
 
 pub(crate) use ahead::ReadAhead;
 pub use api::Api;
-pub(crate) use frame::{FrameBudget, FrameError, FrameReader, STALLED};
+pub(crate) use frame::{FrameBudget, FrameError, FrameReader, STALLED, Share};
 pub(crate) use header::{Parsed, RequestHeader};
-pub(crate) use message::{Malformed, decode, encode};
+pub(crate) use message::{Malformed, answer_size, decode, encode};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use {
     shape::{Field, Kind},

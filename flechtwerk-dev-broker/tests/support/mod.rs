@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod records;
+pub(crate) mod transactions;
+
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -29,10 +32,14 @@ impl Client {
     }
 
     pub(crate) fn named(address: SocketAddr, client_id: &str) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client { stream, client_id: client_id.to_owned(), correlation_id: 0 }
+        Client::try_named(address, client_id).unwrap()
+    }
+
+    pub(crate) fn try_named(address: SocketAddr, client_id: &str) -> io::Result<Client> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, client_id: client_id.to_owned(), correlation_id: 0 })
     }
 
     /// Asks and waits for the answer.
@@ -135,45 +142,7 @@ pub(crate) fn batch(value: &[u8]) -> Bytes {
 
 /// A batch with one record, without a producer id.
 pub(crate) fn batch_with_key(key: Option<&[u8]>, value: &[u8]) -> Bytes {
-    let mut record = Vec::new();
-    record.push(0u8);
-    record.push(0);
-    record.push(0);
-    varint(&mut record, key.map_or(-1, |key| key.len() as i64));
-    record.extend_from_slice(key.unwrap_or_default());
-    varint(&mut record, value.len() as i64);
-    record.extend_from_slice(value);
-    varint(&mut record, 0);
-    let mut body = BytesMut::new();
-    body.put_i16(0);
-    body.put_i32(0);
-    body.put_i64(1_700_000_000_000);
-    body.put_i64(1_700_000_000_000);
-    body.put_i64(-1);
-    body.put_i16(-1);
-    body.put_i32(-1);
-    body.put_i32(1);
-    let mut length = Vec::new();
-    varint(&mut length, record.len() as i64);
-    body.put_slice(&length);
-    body.put_slice(&record);
-    let mut batch = BytesMut::new();
-    batch.put_i64(0);
-    batch.put_i32(body.len() as i32 + 9);
-    batch.put_i32(-1);
-    batch.put_i8(2);
-    batch.put_u32(crc32c::crc32c(&body));
-    batch.put_slice(&body);
-    batch.freeze()
-}
-
-fn varint(into: &mut Vec<u8>, value: i64) {
-    let mut bits = ((value << 1) ^ (value >> 63)) as u64;
-    while bits >= 0x80 {
-        into.push((bits as u8 & 0x7f) | 0x80);
-        bits >>= 7;
-    }
-    into.push(bits as u8);
+    records::batch_of(None, &[(key, value)])
 }
 
 pub(crate) fn produce(name: &str, partition: i32, records: Bytes) -> ProduceRequest {

@@ -83,6 +83,26 @@ fn json_reads_what_it_writes() {
     assert_eq!(read::<Json<Place>>(&text), Ok(place()));
 }
 
+/// A number that is read and passed on stays what it is: in a key it chooses the partition.
+#[test]
+fn json_numbers_come_back_to_the_last_digit() {
+    for text in ["123.10888693805211", "47.901182844241276", "997.7478925366421"] {
+        let number: f64 = text.parse().unwrap();
+        assert_eq!(read::<Json<f64>>(text.as_bytes()), Ok(number));
+        assert_eq!(key::<Json<f64>>(number).as_deref(), Ok(text));
+        // Some other program has written more digits than there are.
+        assert_eq!(read::<Json<f64>>(format!("{text}000000000000000001").as_bytes()), Ok(number));
+    }
+    let mut runner = proptest::test_runner::TestRunner::default();
+    let finite = (proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL, proptest::num::f32::NORMAL);
+    let done = runner.run(&finite, |numbers| {
+        let text = encode::<Json<(f64, f32)>>(numbers).unwrap();
+        proptest::prop_assert_eq!(read::<Json<(f64, f32)>>(&text), Ok(numbers));
+        Ok(())
+    });
+    done.unwrap();
+}
+
 #[test]
 fn json_refuses_trailing_data_and_never_quotes_it() {
     assert_eq!(

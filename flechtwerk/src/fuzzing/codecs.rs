@@ -1,10 +1,12 @@
 //! The payloads of topics, and the schemas that a registry gives out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use apache_avro::AvroSchema;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{SECRET, Target, quiet};
 use crate as flechtwerk;
@@ -43,10 +45,10 @@ pub(super) const TARGETS: &[Target] = &[
         read: strict::<Nullable<Utf8>>,
         memory: PLAIN,
     },
-    Target { name: "JSON", good: good::<Json<Place>>, read: lenient::<Json<Place>>, memory: ITEM },
-    Target { name: "any JSON", good: good_json, read: lenient::<Json<serde_json::Value>>, memory: ITEM },
+    Target { name: "JSON", good: good::<Json<Place>>, read: json::<Place>, memory: ITEM },
+    Target { name: "any JSON", good: good_json, read: json::<serde_json::Value>, memory: ITEM },
     Target { name: "CBOR", good: good::<Cbor<Place>>, read: lenient::<Cbor<Place>>, memory: ITEM },
-    Target { name: "any CBOR", good: good_cbor, read: lenient::<Cbor<ciborium::Value>>, memory: ITEM },
+    Target { name: "any CBOR", good: good_cbor, read: any_cbor, memory: ITEM },
     Target { name: "Avro", good: good_avro, read: lenient::<Avro<Payment>>, memory: ITEM },
     Target { name: "Protobuf", good: good_protobuf, read: lenient::<Protobuf<Alert>>, memory: ITEM },
     Target { name: "Avro behind an id", good: good_payments, read: payment, memory: ITEM },
@@ -105,7 +107,12 @@ fn good_json() -> Vec<Vec<u8>> {
 
 fn good_cbor() -> Vec<Vec<u8>> {
     let tagged = ciborium::Value::Tag(1, Box::new(ciborium::Value::Bytes(SECRET.into())));
-    vec![written::<Cbor<Place>>(&place()), written::<Cbor<ciborium::Value>>(&tagged)]
+    let pair = |key: i32, value: f64| (key.into(), value.into());
+    let map = ciborium::Value::Map(vec![pair(3, 0.0), pair(-1, 1.5)]);
+    vec![written::<Cbor<Place>>(&place())]
+        .into_iter()
+        .chain([tagged, map].map(|value| written::<Cbor<ciborium::Value>>(&value)))
+        .collect()
 }
 
 #[derive(Serialize, Deserialize, AvroSchema)]
@@ -196,9 +203,112 @@ fn strict<C: Codec>(bytes: &[u8]) -> bool {
 /// A codec that reads several spellings of a value. What it writes for it, as a value and as a key, reads as the same; seen by
 /// its bytes, since an item may hold NaN.
 fn lenient<C: Codec>(bytes: &[u8]) -> bool {
-    again::<C>(bytes, |item, into| C::encode(item, into)) && {
+    let good = again::<C>(bytes, |item, into| C::encode(item, into)) && {
         again::<C>(bytes, |item, into| C::encode_key(item, into));
         true
+    };
+    // A zero is the beginning of nothing, in no format: what ends with it was not read to its end.
+    assert!(!good || C::decode(&[bytes, &[0]].concat().into()).is_err(), "bytes after the end are taken");
+    good
+}
+
+/// JSON's keys are in one order in the key of a record.
+fn json<T: Serialize + DeserializeOwned + Send + 'static>(bytes: &[u8]) -> bool {
+    let good = lenient::<Json<T>>(bytes);
+    let mut key = Vec::new();
+    if let Ok(item) = Json::<T>::decode(&Bytes::copy_from_slice(bytes))
+        && Json::<T>::encode_key(&item, &mut key).is_ok()
+    {
+        serde_json::from_slice::<Ordered>(&key).expect("its keys are in order");
+    }
+    good
+}
+
+/// JSON whose objects have their keys in order.
+struct Ordered;
+
+impl<'de> Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Ordered, D::Error> {
+        from.deserialize_any(Ordered)
+    }
+}
+
+impl<'de> Visitor<'de> for Ordered {
+    type Value = Ordered;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("keys in order")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered, A::Error> {
+        // As they are written: escapes have an order of their own.
+        let mut before: Option<Vec<u8>> = None;
+        while let Some((key, Ordered)) = map.next_entry::<String, Ordered>()? {
+            let key = written::<Json<String>>(&key);
+            if before.is_some_and(|before| before >= key) {
+                return Err(A::Error::custom("they are not"));
+            }
+            before = Some(key);
+        }
+        Ok(Ordered)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Ordered, A::Error> {
+        while items.next_element::<Ordered>()?.is_some() {}
+        Ok(Ordered)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+
+    fn visit_unit<E>(self) -> Result<Ordered, E> {
+        Ok(Ordered)
+    }
+}
+
+/// The same value in another form is the same key of a record.
+fn any_cbor(bytes: &[u8]) -> bool {
+    type Any = Cbor<ciborium::Value>;
+    let good = lenient::<Any>(bytes);
+    if let Ok(item) = Any::decode(&Bytes::copy_from_slice(bytes)) {
+        let key = |item: &ciborium::Value| {
+            let mut key = Vec::new();
+            Any::encode_key(item, &mut key).map(|()| key).ok()
+        };
+        assert_eq!(key(&item), key(&otherwise(item.clone())), "two keys for one value");
+    }
+    good
+}
+
+/// Maps in another order, zeroes with another sign.
+fn otherwise(value: ciborium::Value) -> ciborium::Value {
+    use ciborium::Value;
+    match value {
+        Value::Float(0.0) => Value::Float(-0.0),
+        Value::Array(items) => Value::Array(items.into_iter().map(otherwise).collect()),
+        Value::Tag(tag, inner) => Value::Tag(tag, Box::new(otherwise(*inner))),
+        Value::Map(entries) => {
+            let entries = entries.into_iter().rev();
+            Value::Map(entries.map(|(key, value)| (otherwise(key), otherwise(value))).collect())
+        }
+        other => other,
     }
 }
 
@@ -270,6 +380,8 @@ fn behind_id<T: Topic, C: Codec>(bytes: &[u8]) -> bool {
             return false;
         }
     };
+    assert_eq!(bytes.first(), Some(&0), "another format's bytes are taken");
+    assert!(C::read(&[bytes, &[0]].concat().into(), of::<T>()).is_err(), "bytes after the end are taken");
     let ours = framed::<T, C>(&item);
     let item = C::read(&Bytes::copy_from_slice(&ours), of::<T>()).expect("what was written can be read");
     assert_eq!(framed::<T, C>(&item).len(), ours.len());

@@ -103,6 +103,7 @@ fn timers(bytes: &[u8]) -> bool {
         (Ok(list), Ok(summary)) => {
             assert_eq!(written_timers(&list), bytes);
             assert!(list.is_sorted_by(|one, next| one.name < next.name));
+            assert!(list.iter().all(|timer| timer.due >= 0 && !timer.name.is_empty()));
             assert_eq!(summary.count, list.len() as u64);
             for clock in Clock::ALL {
                 let earliest = list.iter().filter(|timer| timer.clock == clock).map(|timer| timer.due).min();
@@ -127,6 +128,7 @@ fn stream_time(bytes: &[u8]) -> bool {
     match timers::decode_stream_time(bytes) {
         Ok(time) => {
             assert_eq!(timers::encode_stream_time(time), bytes);
+            assert!(time >= 0);
             true
         }
         Err(error) => {
@@ -145,6 +147,7 @@ fn stamp(bytes: &[u8]) -> bool {
     let stamp = Stamp::parse(text);
     if let Some(stamp) = &stamp {
         assert_eq!(stamp.to_string(), text);
+        assert!(!stamp.owner.is_empty() && stamp.changelog.as_deref() != Some(""));
     }
     stamp.is_some()
 }

@@ -32,8 +32,13 @@ fn good_settings() -> Vec<Vec<u8>> {
     );
     let others = "FLECHTWERK_TOPIC=a=b,c=d\nFLECHTWERK_KAFKA_SOCKET_TIMEOUT_MS=5000\nFLECHTWERK_NAMESPACE=test-\nFLECHTWERK_STRANGE=1";
     let flags = "heartbeat_interval=100ms\nstage=one\ntopic=words=x\nkafka=debug=all\nstore=memory";
-    let in_file = format!("sasl_password = \"{SECRET}\"\n{FILE}");
+    let line = format!("sasl_password = \"{SECRET}\"\n");
+    let in_file = format!("{line}{FILE}");
+    // A secret whose name was misspelt is one all the same.
+    let misspelt = format!("sasl_passwrod = \"{SECRET}\"\n\0FLECHTWERK_SASL_PASSWROD={SECRET}");
     vec![
+        line.into(),
+        misspelt.into(),
         [FILE, "\0", &secrets, "\0", flags].concat().into(),
         ["\0", others, "\0", flags].concat().into(),
         [&in_file, "\0", others].concat().into(),
@@ -51,8 +56,12 @@ fn settings(bytes: &[u8]) -> bool {
         Ok(line) => !line.contains(SECRET) || allowed.iter().any(|prefix| line.starts_with(prefix)),
         Err(_) => false,
     };
-    let of_file = ["sasl_password = \"p4yl0ad\""];
-    let of_variables = ["FLECHTWERK_SASL_PASSWORD=", "FLECHTWERK_RESOURCES_HTTP_NESTED__TOKEN="];
+    let of_file = ["sasl_password = \"p4yl0ad\"", "sasl_passwrod = \"p4yl0ad\""];
+    let of_variables = [
+        "FLECHTWERK_SASL_PASSWORD=",
+        "FLECHTWERK_SASL_PASSWROD=",
+        "FLECHTWERK_RESOURCES_HTTP_NESTED__TOKEN=",
+    ];
     let lines = |part: &[u8], allowed: &[&str]| {
         part.split(|byte| *byte == b'\n').all(|line| secret_line(line, allowed))
     };

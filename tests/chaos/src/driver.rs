@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::brokers::Lane;
 use crate::fleet::Fleet;
+use crate::interrupt;
 use crate::journal::Journal;
 use crate::network::Network;
 use crate::peek::Peek;
@@ -27,6 +28,12 @@ const LATE_BROKERS: usize = 2;
 
 /// How often a kill looks for a moment with an open transaction.
 const TRIES: u32 = 8;
+/// The crash point of one that goes on with fewer partitions.
+const REVOKED: &str = "after-revoke";
+/// How long one stays that joins for that.
+const STAYS: Duration = Duration::from_secs(5);
+/// How often an instance is armed until it has died at a crash point.
+const ARMS: u32 = 4;
 
 /// A fault whose time has come.
 struct Pending {
@@ -34,6 +41,15 @@ struct Pending {
     since: Instant,
     tries: u32,
     next_try: Instant,
+}
+
+/// An instance on its way to a crash point.
+struct Armed {
+    slot: usize,
+    point: &'static str,
+    fault: Pending,
+    /// Another one was sent to join its group.
+    joined: bool,
 }
 
 /// What faults are done with.
@@ -53,6 +69,7 @@ pub struct Driver {
     queue: VecDeque<Planned>,
     /// Faults whose time has come, and since when.
     pending: Vec<Pending>,
+    armed: Vec<Armed>,
     /// Extra instances that leave then.
     leaving: Vec<(Instant, usize)>,
     tier: Tier,
@@ -72,6 +89,7 @@ impl Driver {
         Driver {
             queue: planned.into(),
             pending: Vec::new(),
+            armed: Vec::new(),
             leaving: Vec::new(),
             tier,
             seed,
@@ -83,7 +101,13 @@ impl Driver {
     }
 
     /// Carries all out, or stops when something is found.
-    pub fn run(&mut self, fleet: &mut Fleet, watchers: &Watchers, pace: &Pace, bar: &Bar) {
+    pub fn run(
+        &mut self,
+        fleet: &mut Fleet,
+        watchers: &Watchers,
+        pace: &Pace,
+        bar: &Bar,
+    ) -> anyhow::Result<()> {
         let total = self.queue.len();
         let (mut clock, mut last) = (Duration::ZERO, Instant::now());
         loop {
@@ -106,6 +130,7 @@ impl Driver {
                 }));
             }
             fleet.tick();
+            self.arm_again(fleet);
             self.leave(fleet);
             if let Some(network) = &mut self.tools.network {
                 network.tick();
@@ -114,6 +139,10 @@ impl Driver {
             for mut one in pending {
                 if !self.carry_out(fleet, &mut one) {
                     self.pending.push(one);
+                } else if let Fault::Crash { slot, point, .. } = one.planned.fault
+                    && let Some(name) = crash_points().get(point)
+                {
+                    self.armed.push(Armed { slot, point: name, fault: one, joined: false });
                 }
             }
             if self.sampled.elapsed() > Duration::from_secs(5) {
@@ -133,10 +162,13 @@ impl Driver {
             );
             let busy = self.tools.network.as_ref().is_some_and(Network::is_busy)
                 || self.tools.lane.as_ref().is_some_and(|lane| lane.waiting() > 0);
-            let over = self.queue.is_empty() && self.pending.is_empty() && self.leaving.is_empty() && !busy;
+            let idle = self.armed.is_empty() && self.leaving.is_empty() && !busy;
+            let over = self.queue.is_empty() && self.pending.is_empty() && idle;
             if !watchers.found().is_empty() || !fleet.wrong.is_empty() || self.failure().is_some() {
                 break;
             }
+            interrupt::check()?;
+            self.journal.written()?;
             if over && clock >= self.tier.span {
                 break;
             }
@@ -145,9 +177,11 @@ impl Driver {
         // Who is stopped goes on, who is away comes back.
         let until = Instant::now() + Duration::from_secs(60);
         while !fleet.is_calm() && Instant::now() < until {
+            interrupt::check()?;
             fleet.tick();
             std::thread::sleep(Duration::from_millis(10));
         }
+        Ok(())
     }
 
     /// What was done so far, by name.
@@ -185,6 +219,32 @@ impl Driver {
 
     fn count(&mut self, what: &str) {
         *self.done.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Another try for those that were armed and have not died at their point: they never came there, or something else ended them.
+    fn arm_again(&mut self, fleet: &mut Fleet) {
+        for one in self.armed.iter_mut().filter(|one| one.point == REVOKED && !one.joined) {
+            // Partitions are taken from one that goes on only when another one joins.
+            if fleet.works(one.slot)
+                && let Some(extra) = self.tools.extras.iter().copied().find(|slot| fleet.begin(*slot))
+            {
+                one.joined = true;
+                self.leaving.push((Instant::now() + STAYS, extra));
+            }
+        }
+        let over = |one: &mut Armed| !fleet.is_armed(one.slot);
+        for Armed { slot, point, fault: mut one, .. } in self.armed.extract_if(.., over).collect::<Vec<_>>() {
+            one.tries += 1;
+            if fleet.has_died_at(slot, point) || one.tries >= ARMS {
+                continue;
+            }
+            // The first pass comes most surely.
+            if let Fault::Crash { nth, .. } = &mut one.planned.fault {
+                *nth = 1;
+            }
+            one.since = Instant::now();
+            self.pending.push(one);
+        }
     }
 
     /// Extra instances whose time is over.
@@ -264,7 +324,7 @@ impl Driver {
 
     fn rebalance(&mut self, fleet: &mut Fleet, change: Change, length: Duration) -> bool {
         let until = Instant::now() + length;
-        let all = 0..self.tier.instances;
+        let all = self.tier.steady..self.tier.instances;
         match change {
             Change::Join => {
                 let Some(slot) = self.tools.extras.iter().copied().find(|slot| fleet.begin(*slot)) else {

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::disk;
+use crate::interrupt;
 use crate::journal::Journal;
 use crate::schedule::Disk;
 
@@ -58,6 +59,8 @@ struct Slot {
     works: bool,
     kills: u32,
     armed: Option<Instant>,
+    /// The crash point at which it has died since it was armed.
+    died_at: Option<String>,
     revoke: bool,
 }
 
@@ -107,6 +110,7 @@ impl Fleet {
             works: false,
             kills: 0,
             armed: None,
+            died_at: None,
             revoke: false,
         });
         self.slots.len() - 1
@@ -151,6 +155,11 @@ impl Fleet {
     pub fn is_armed(&self, slot: usize) -> bool {
         let slot = &self.slots[slot];
         slot.instance.is_some() && slot.armed.is_some_and(|since| since.elapsed() < ARMED)
+    }
+
+    /// True if it has died at this crash point since it was armed.
+    pub fn has_died_at(&self, slot: usize, point: &str) -> bool {
+        self.slots[slot].died_at.as_deref() == Some(point)
     }
 
     /// True if there is a process.
@@ -242,9 +251,9 @@ impl Fleet {
         self.start(number);
         let slot = &mut self.slots[number];
         slot.rig = plain;
-        slot.armed = Some(Instant::now());
-        // Revocations come with an orderly end, too.
-        slot.revoke = at.contains("revoke");
+        (slot.armed, slot.died_at) = (Some(Instant::now()), None);
+        // This one comes with an orderly end, too.
+        slot.revoke = at.contains("before-revoke");
         self.journal.write("arm", json!({"slot": slot.name, "value": at}));
         true
     }
@@ -336,6 +345,7 @@ impl Fleet {
             if killed {
                 self.kills.push(Kill { at: SystemTime::now(), life: slot.life });
                 if let Some(point) = point {
+                    slot.died_at = Some(point.clone());
                     *self.crashes.entry(point).or_default() += 1;
                 }
             } else {
@@ -370,7 +380,7 @@ impl Fleet {
             self.slots[number].start_at = None;
         }
         self.ending = true;
-        while self.slots.iter().any(|slot| slot.instance.is_some()) {
+        while self.slots.iter().any(|slot| slot.instance.is_some()) && interrupt::check().is_ok() {
             for number in 0..self.slots.len() {
                 self.look(number);
                 self.slots[number].start_at = None;

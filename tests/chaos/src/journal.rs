@@ -6,9 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+/// What it is called in the folder of a run.
+pub const FILE: &str = "log.jsonl";
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +34,15 @@ pub struct Journal {
 struct Inner {
     file: BufWriter<File>,
     entries: Vec<Entry>,
+    /// The first line that could not be written.
+    failed: Option<std::io::Error>,
 }
 
 impl Journal {
     /// A new file. Times count from now on.
     pub fn create(path: &Path) -> anyhow::Result<Journal> {
         let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
-        let inner = Inner { file: BufWriter::new(file), entries: Vec::new() };
+        let inner = Inner { file: BufWriter::new(file), entries: Vec::new(), failed: None };
         Ok(Journal { began: SystemTime::now(), inner: Arc::new(Mutex::new(inner)) })
     }
 
@@ -65,9 +70,26 @@ impl Journal {
             line.extend(data.clone());
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk must not end the run: its verdict is printed as well.
-        let _ = writeln!(inner.file, "{line}").and_then(|()| inner.file.flush());
+        let written = writeln!(inner.file, "{line}").and_then(|()| inner.file.flush());
+        inner.failed = inner.failed.take().or_else(|| written.err());
         inner.entries.push(Entry { at, event: event.to_owned(), data });
+    }
+
+    /// Something else of the run that could not be written.
+    pub fn failed(&self, error: Option<std::io::Error>) {
+        if error.is_some() {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.failed = inner.failed.take().or(error);
+        }
+    }
+
+    /// An error if something could not be written: most likely the disk is full.
+    pub fn written(&self) -> anyhow::Result<()> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match &inner.failed {
+            None => Ok(()),
+            Some(error) => bail!("what happens can't be kept in the folder of the run: {error}"),
+        }
     }
 
     /// All lines so far.

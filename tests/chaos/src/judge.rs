@@ -12,7 +12,7 @@ use flechtwerk_checkers::tiling::{OffsetRecord, Transaction};
 use flechtwerk_checkers::whole::Effect;
 use flechtwerk_checkers::{Check, Partition, Violation, ends, outputs, reads, state, tiling, whole};
 use flechtwerk_tests::Kafka;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::feed::{self, Entry, Input, Made};
 use crate::model::{TaskLogs, state_text};
@@ -24,7 +24,7 @@ use crate::stores;
 use crate::watch::{Call, Watchers};
 
 /// What was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Input records, without those that were aborted on purpose.
     pub inputs: usize,
@@ -167,6 +167,7 @@ impl Judge<'_> {
         letters: Vec<(Partition, Fated<Made>)>,
         verdict: &mut Verdict,
     ) -> anyhow::Result<()> {
+        crate::interrupt::check()?;
         let (stage, number) = (task.stage, task.number);
         let first = stage.name == self.names.stages[0].name;
         let log = reader.batches(&stage.input, number, &feed::input)?;

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::journal::Journal;
 use crate::schedule::{Harm, Request};
 
-/// A fault that no request met in this time waits for the very next one, and is given up if that doesn't come either.
+/// A fault that no request met in this time waits for the very next one, and then for a heartbeat: those always come.
 const UNMET: Duration = Duration::from_secs(15);
 
 /// The proxy and the faults in force.
@@ -24,11 +24,17 @@ pub struct Network {
 struct Active {
     fault: Fault,
     name: String,
-    again: Option<RuleBuilder>,
+    again: Vec<Again>,
     action: Action,
     since: Instant,
     fired: Option<Instant>,
     held: Duration,
+}
+
+/// What to wait for in place of a request that did not come.
+struct Again {
+    rule: RuleBuilder,
+    name: String,
 }
 
 impl Network {
@@ -47,10 +53,19 @@ impl Network {
     pub fn break_one(&mut self, api: Request, harm: Harm, nth: u32) {
         let (action, held) = action(harm);
         let rule = Rule::on(key(api)).nth(u64::from(nth)).then(action);
-        let again = Some(Rule::on(key(api)));
-        let name = format!("{api:?} {}", of_kind(harm));
+        // The last one is tried first.
+        let again =
+            [Request::Heartbeat, api].map(|api| Again { rule: Rule::on(key(api)), name: name(api, harm) });
         let fault = self.proxy.rule(rule);
-        self.active.push(Active { fault, name, again, action, since: Instant::now(), fired: None, held });
+        self.active.push(Active {
+            fault,
+            name: name(api, harm),
+            again: again.into(),
+            action,
+            since: Instant::now(),
+            fired: None,
+            held,
+        });
     }
 
     /// Looks which have been met, and lets go on what was held long enough.
@@ -72,8 +87,9 @@ impl Network {
                 None if one.since.elapsed() > UNMET => {
                     one.fault.remove();
                     one.fault.release();
-                    if let Some(again) = one.again.take() {
-                        (one.fault, one.since) = (proxy.rule(again.then(one.action)), Instant::now());
+                    if let Some(Again { rule, name }) = one.again.pop() {
+                        one.fault = proxy.rule(rule.then(one.action));
+                        (one.name, one.since) = (name, Instant::now());
                         return true;
                     }
                     journal.write("network_unmet", json!({"what": one.name}));
@@ -124,9 +140,9 @@ fn action(harm: Harm) -> (Action, Duration) {
     }
 }
 
-fn of_kind(harm: Harm) -> String {
-    let text = format!("{harm:?}");
-    text.split('(').next().unwrap_or_default().to_owned()
+fn name(api: Request, harm: Harm) -> String {
+    let harm = format!("{harm:?}");
+    format!("{api:?} {}", harm.split('(').next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use flechtwerk_checkers::Violation;
 use serde::Serialize;
 
+use crate::growth::{Growth, Verdict};
 use crate::judge::Figures;
+use crate::numbers::Numbers;
 use crate::run::{Options, report_path};
-use crate::samples::Growth;
+use crate::total;
 
-/// The share of kills that must have left a transaction open.
-const OPEN_SHARE: f64 = 0.3;
 /// Violations that are written out.
 const SHOWN: usize = 50;
 
@@ -29,14 +29,16 @@ pub struct Outcome {
     pub figures: Figures,
     /// Deaths at crash points.
     pub crashes: BTreeMap<String, usize>,
-    /// Crash points at which fewer have died than the tier asks for, five at most.
-    pub unreached: Vec<String>,
+    /// Why the run does not count, each as a line: what it was to do and did not.
+    pub lacks: Vec<String>,
     /// Instances that ended by themselves, as a supervisor sees it.
     pub ended_alone: usize,
     /// What became of the sizes of processes that lived for long.
     pub growth: Vec<Growth>,
     /// Seconds from the first fault to the last.
     pub faults_took: f64,
+    /// Seconds after the last fault until everything that came in was processed.
+    pub caught_up: f64,
     /// Seconds of all.
     pub took: f64,
 }
@@ -46,10 +48,24 @@ fn as_text<S: serde::Serializer>(violations: &[Violation], to: S) -> Result<S::O
 }
 
 impl Outcome {
-    /// True if so many kills left a transaction open that the run says something.
+    /// True if nothing was violated, and nothing grows.
+    pub fn holds(&self) -> bool {
+        self.violations.is_empty() && self.grown().next().is_none()
+    }
+
+    /// True if the run did what it was to do, so that it says something.
     pub fn counts(&self) -> bool {
-        let (open, all) = self.left_open;
-        all == 0 || open as f64 >= all as f64 * OPEN_SHARE
+        self.lacks.is_empty()
+    }
+
+    /// What grows.
+    pub fn grown(&self) -> impl Iterator<Item = &Growth> {
+        self.growth.iter().filter(|one| one.verdict == Verdict::Grows)
+    }
+
+    /// What was done, in numbers.
+    pub fn numbers(&self) -> Numbers {
+        Numbers::new(&self.done, self.left_open, &self.figures, &self.crashes)
     }
 }
 
@@ -68,9 +84,11 @@ pub fn replay(options: &Options) -> String {
         ("network", tier.network.to_string()),
         ("crashes", tier.crashes.to_string()),
         ("disks", tier.disks.to_string()),
+        ("steady", tier.steady.to_string()),
         ("minutes", (tier.span.as_secs_f64() / 60.0).to_string()),
     ];
-    let flags: Vec<String> = numbers.iter().map(|(name, number)| format!("--{name} {number}")).collect();
+    let mut flags: Vec<String> = numbers.iter().map(|(name, number)| format!("--{name} {number}")).collect();
+    flags.extend(options.broken.first().map(|flaw| format!("--flaw {flaw}")));
     let place = if tier.nodes == 0 { "--dev".to_owned() } else { format!("--nodes {}", tier.nodes) };
     format!("SEED={} scripts/chaos {place} {}", options.seed, flags.join(" "))
 }
@@ -93,9 +111,6 @@ pub fn told(options: &Options, outcome: &Outcome) -> String {
         let crashes = outcome.crashes.iter().map(|(point, count)| format!("{count} {point}"));
         let _ = writeln!(text, "died at crash points: {}", crashes.collect::<Vec<_>>().join(", "));
     }
-    if !outcome.unreached.is_empty() {
-        let _ = writeln!(text, "too few died at: {}", outcome.unreached.join(", "));
-    }
     let _ = writeln!(text, "instances that ended by themselves: {}", outcome.ended_alone);
     let _ = writeln!(
         text,
@@ -112,9 +127,19 @@ pub fn told(options: &Options, outcome: &Outcome) -> String {
         figures.keys,
         figures.stores,
     );
-    if !outcome.counts() {
-        let _ =
-            writeln!(text, "the run does not count: fewer than 30 % of the kills left a transaction open");
+    for one in &outcome.growth {
+        let _ = writeln!(
+            text,
+            "{} for {:.0} min: {} from {:.0} to {:.0}, {:+.1} an hour, give or take {:.1}: {}",
+            one.who,
+            one.minutes,
+            one.what,
+            one.first,
+            one.last,
+            one.per_hour,
+            one.noise,
+            one.said(),
+        );
     }
     for violation in outcome.violations.iter().take(SHOWN) {
         let _ = writeln!(text, "VIOLATED {violation}");
@@ -122,19 +147,16 @@ pub fn told(options: &Options, outcome: &Outcome) -> String {
     if outcome.violations.is_empty() {
         let _ = writeln!(text, "every invariant held");
     } else {
-        let _ = writeln!(
-            text,
-            "{} violations; play it again with SEED={}",
-            outcome.violations.len(),
-            options.seed
-        );
+        let _ = writeln!(text, "{} violations; play it again: {}", outcome.violations.len(), replay(options));
     }
-    for one in &outcome.growth {
-        let _ = writeln!(
-            text,
-            "{} for {:.0} min: {} from {:.0} to {:.0}, {:+.1} an hour",
-            one.who, one.minutes, one.what, one.first, one.last, one.per_hour
-        );
+    if !outcome.counts() {
+        let _ = writeln!(text, "the run does not count, since it says too little:");
+        for lack in &outcome.lacks {
+            let _ = writeln!(text, "  {lack}");
+        }
+    }
+    if outcome.holds() && outcome.counts() && options.is_part() {
+        let _ = writeln!(text, "it is a part of a night; to add it to others: {}", total::how(&options.out));
     }
     let _ = writeln!(text, "report: {}", report_path(options).display());
     text

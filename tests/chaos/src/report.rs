@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use flechtwerk_checkers::Check;
 
+use crate::growth::Verdict;
 use crate::journal::Entry;
 use crate::outcome::{Outcome, replay};
 use crate::run::Options;
@@ -27,7 +28,7 @@ const SHOWN: usize = 200;
 
 /// The whole page.
 pub fn html(options: &Options, outcome: &Outcome, names: &[String], entries: &[Entry]) -> String {
-    let good = outcome.violations.is_empty() && outcome.counts();
+    let good = outcome.holds() && outcome.counts();
     let mut body = String::new();
     // Writing to a string can't fail.
     let _ = writeln!(
@@ -37,8 +38,15 @@ pub fn html(options: &Options, outcome: &Outcome, names: &[String], entries: &[E
         if good { "good" } else { "bad" },
         if outcome.violations.is_empty() { "every invariant held" } else { "an invariant was violated" },
     );
+    for one in outcome.grown() {
+        let _ = writeln!(body, "<p class=\"bad\">{} of {} grows</p>", one.what, escape(&one.who));
+    }
     if !outcome.counts() {
-        body.push_str("<p class=\"bad\">The run does not count: too few kills left a transaction open.</p>");
+        body.push_str("<p class=\"bad\">The run does not count, since it says too little:</p><ul>");
+        for lack in &outcome.lacks {
+            let _ = writeln!(body, "<li>{}</li>", escape(lack));
+        }
+        body.push_str("</ul>");
     }
     let _ = writeln!(body, "<p>Again: <code>{}</code></p>", escape(&replay(options)));
     body.push_str(
@@ -88,7 +96,7 @@ fn looked_at(check: Check, outcome: &Outcome) -> String {
         Check::Hanging => format!("{} abort markers", figures.aborts),
         Check::Observer | Check::Anomalies => format!("{} records read", figures.observed),
         Check::Liveness => {
-            format!("{} s after the last fault at most", (outcome.took - outcome.faults_took).round())
+            format!("all was processed {:.0} s after the last fault", outcome.caught_up)
         }
     }
 }
@@ -106,9 +114,6 @@ fn tables(outcome: &Outcome) -> String {
     };
     table("What was done", &outcome.done);
     table("Deaths at crash points", &outcome.crashes);
-    if !outcome.unreached.is_empty() {
-        let _ = writeln!(text, "<p>Too few died at: {}</p>", outcome.unreached.join(", "));
-    }
     let (open, kills) = outcome.left_open;
     let _ = writeln!(
         text,
@@ -118,19 +123,26 @@ fn tables(outcome: &Outcome) -> String {
     );
     if !outcome.growth.is_empty() {
         text.push_str(
-            "<h2>Growth</h2><p>Of processes that lived for long; by the straight line that fits best.</p>\
-             <table><tr><th>instance</th><th>minutes</th><th>what</th><th>first</th><th>last</th><th>an hour</th></tr>",
+            "<h2>Growth</h2><p>Of processes that lived for long; by the line that fits best, with its standard error. It grows if \
+             that is more than four standard errors, and more than a twentieth of the level an hour.</p>\
+             <table><tr><th>instance</th><th>minutes</th><th>what</th><th>first</th><th>last</th><th>an hour</th>\
+             <th>give or take</th><th>steps taken out</th><th></th></tr>",
         );
         for one in &outcome.growth {
             let _ = writeln!(
                 text,
-                "<tr><td>{}</td><td>{:.0}</td><td>{}</td><td>{:.0}</td><td>{:.0}</td><td>{:+.1}</td></tr>",
+                "<tr><td>{}</td><td>{:.0}</td><td>{}</td><td>{:.0}</td><td>{:.0}</td><td>{:+.1}</td><td>{:.1}</td>\
+                 <td>{}</td><td class=\"{}\">{}</td></tr>",
                 escape(&one.who),
                 one.minutes,
                 one.what,
                 one.first,
                 one.last,
                 one.per_hour,
+                one.noise,
+                one.steps,
+                if one.verdict == Verdict::Grows { "bad" } else { "good" },
+                one.said(),
             );
         }
         text.push_str("</table>");
@@ -143,7 +155,7 @@ mod tests {
     use flechtwerk_checkers::Violation;
 
     use super::*;
-    use crate::samples::Growth;
+    use crate::growth::Growth;
     use crate::tier::Name;
 
     fn page(outcome: &Outcome) -> String {
@@ -152,7 +164,7 @@ mod tests {
             seed: 77,
             out: "/out".into(),
             pipeline: "/pipeline".into(),
-            env: Vec::new(),
+            broken: Vec::new(),
         };
         html(&options, outcome, &["i0".to_owned()], &[])
     }
@@ -166,6 +178,9 @@ mod tests {
             first: 1.0,
             last: 2.0,
             per_hour: 5.0,
+            noise: 2.0,
+            steps: 1,
+            verdict: Verdict::Short,
         };
         let outcome = Outcome {
             done: BTreeMap::from([("kill".to_owned(), 4)]),
@@ -191,8 +206,10 @@ mod tests {
     #[test]
     fn a_bad_one_names_what_was_violated() {
         let violation = Violation::new(Check::Tiling, "fork", "a<b");
-        let page = page(&Outcome { violations: vec![violation], left_open: (0, 9), ..Outcome::default() });
+        let lacks = vec!["rebalances: 1 of 9".to_owned()];
+        let page = page(&Outcome { violations: vec![violation], lacks, ..Outcome::default() });
         assert!(page.contains("an invariant was violated") && page.contains("does not count"));
+        assert!(page.contains("<li>rebalances: 1 of 9</li>"));
         assert!(page.contains("I1 fork: a&lt;b") && page.contains("<td class=\"bad\">1</td>"));
     }
 }

@@ -10,12 +10,15 @@ use anyhow::{Context, bail};
 use flechtwerk_checkers::ends::{self, Progress};
 use flechtwerk_checkers::{Check, Partition, Violation};
 use flechtwerk_tests::{Kafka, Rig};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use serde_json::json;
 
 use crate::brokers::{Lane, Script};
 use crate::driver::{Driver, Tools, crash_points};
 use crate::fleet::Fleet;
-use crate::journal::Journal;
+use crate::growth::{Verdict, growth};
+use crate::interrupt;
+use crate::journal::{self, Journal};
 use crate::judge::Judge;
 use crate::names::Names;
 use crate::network::Network;
@@ -25,16 +28,15 @@ use crate::peek::Peek;
 use crate::progress::Bar;
 use crate::raw::Reader;
 use crate::report;
-use crate::samples::growth;
 use crate::schedule::{SESSION, TRANSACTION, schedule};
-use crate::tier::Tier;
+use crate::tier::{Name, Tier};
 use crate::watch::Watchers;
 use crate::workload::{Pace, sing, write};
 
 /// After the last fault nothing may stand still for as long as this.
 const STANDSTILL: Duration = Duration::from_secs(60);
-/// A crash point counts as tried when so many have died there.
-const ENOUGH: usize = 5;
+/// A cluster that runs answers within this time.
+const ANSWER: Duration = Duration::from_secs(20);
 /// Clients give up a request that is not answered after this.
 const SOCKET: Duration = Duration::from_secs(6);
 
@@ -49,27 +51,49 @@ pub struct Options {
     pub out: PathBuf,
     /// The program under test.
     pub pipeline: PathBuf,
-    /// Variables for the program.
-    pub env: Vec<(String, String)>,
+    /// Rules of the runtime to break.
+    pub broken: Vec<String>,
+}
+
+impl Options {
+    /// True if several such runs make a night.
+    pub fn is_part(&self) -> bool {
+        self.tier.nodes >= Name::Nightly.tier().nodes && self.tier.is_less_than(&Name::Nightly.tier())
+    }
 }
 
 /// Runs, on the cluster that the environment names. An error is one of the rig, or of the cluster; what the pipeline does wrong is in the
 /// outcome.
 pub fn run(options: &Options) -> anyhow::Result<Outcome> {
     let began = Instant::now();
-    std::fs::create_dir_all(options.out.join("instances"))
-        .with_context(|| format!("create {}", options.out.display()))?;
-    let journal = Journal::create(&options.out.join("log.jsonl"))?;
-    journal.write("run", json!({"seed": options.seed, "tier": options.tier}));
+    check_folder(&options.out)?;
+    std::fs::create_dir(options.out.join("instances")).context("the folder of the instances' logs")?;
+    let journal = Journal::create(&options.out.join(journal::FILE))?;
+    let broken = &options.broken;
+    journal.write("run", json!({"seed": options.seed, "tier": options.tier, "broken": broken}));
     let mut run = Run::new(options, journal)?;
     let mut outcome = Outcome::default();
-    run.play(&mut outcome)?;
+    if let Err(error) = run.play(&mut outcome) {
+        remove_bulk(options, &run.fleet);
+        return Err(error);
+    }
     outcome.took = began.elapsed().as_secs_f64();
     outcome.growth = growth(&run.journal.entries());
+    // A run that was cut short lacks nearly everything, and that is not what is to be said of it.
+    if outcome.violations.is_empty() {
+        outcome.lacks = outcome.numbers().lacks(&options.tier, &crash_points());
+        let judged = outcome.growth.iter().any(|one| one.verdict != Verdict::Short);
+        if options.tier.steady > 0 && !judged {
+            outcome
+                .lacks
+                .push("no instance lived for half an hour, so it can't be said whether they grow".into());
+        }
+    }
     run.journal.write("outcome", &outcome);
     let page = report::html(options, &outcome, &run.fleet.names(), &run.journal.entries());
     let path = report_path(options);
     std::fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
+    run.journal.written()?;
     if !outcome.violations.is_empty() {
         run.keep_cluster();
     } else {
@@ -123,7 +147,10 @@ impl<'a> Run<'a> {
                 .arg("--bootstrap-servers", &network.bootstrap())
                 .arg("-X", &format!("socket.timeout.ms={}", SOCKET.as_millis())),
         };
-        let base = options.env.iter().fold(base, |rig, (name, value)| rig.env(name, value));
+        let base = match options.broken.as_slice() {
+            [] => base,
+            broken => base.env("FLECHTWERK_FLAWS", &broken.join(",")),
+        };
 
         let mut fleet = Fleet::new(journal.clone());
         let mut add = |name: String, lasting: bool| {
@@ -169,6 +196,7 @@ impl<'a> Run<'a> {
         let until = Instant::now() + Duration::from_secs(120);
         while watchers.outputs.load(std::sync::atomic::Ordering::SeqCst) == 0 {
             self.fleet.tick();
+            interrupt::check()?;
             if Instant::now() > until {
                 pace.quit();
                 bail!(
@@ -189,7 +217,7 @@ impl<'a> Run<'a> {
         let tools = Tools { extras: self.extras.clone(), lane, network, peek };
         let mut driver = Driver::new(planned, tier.clone(), seed, tools, self.journal.clone());
         let first = Instant::now();
-        driver.run(&mut self.fleet, &watchers, &pace, &bar);
+        driver.run(&mut self.fleet, &watchers, &pace, &bar)?;
         outcome.faults_took = first.elapsed().as_secs_f64();
         outcome.done = driver.done();
         if let Some(failure) = driver.failure() {
@@ -203,7 +231,9 @@ impl<'a> Run<'a> {
         pace.over();
         let mut done = false;
         if watchers.found().is_empty() && self.fleet.wrong.is_empty() {
+            let over = Instant::now();
             let behind = self.catch_up(writer, &watchers, &pace, &bar)?;
+            outcome.caught_up = over.elapsed().as_secs_f64();
             done = behind.is_empty();
             outcome.violations.extend(behind);
         } else {
@@ -214,15 +244,19 @@ impl<'a> Run<'a> {
         let _ = singer.join();
         bar.say("stopping the instances");
         self.fleet.end();
+        interrupt::check()?;
         drop(network);
         self.journal.write("stopped", json!({}));
+        self.journal.written()?;
         self.settle(tier);
+        interrupt::check()?;
         // The observer may lag behind a little.
         let mut reader = Reader::new(&self.kafka)?;
         for partition in 0..tier.partitions {
             let last = reader.last(self.names.tallies(), partition)?;
             let until = Instant::now() + STANDSTILL;
             while observed(&watchers, partition) <= last && Instant::now() < until {
+                interrupt::check()?;
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -234,9 +268,6 @@ impl<'a> Run<'a> {
             .extend(wrong.map(|what| Violation::new(Check::Liveness, "instance", what.clone())));
         outcome.ended_alone = self.fleet.ended_alone;
         outcome.crashes = self.fleet.crashes.clone();
-        let wanted = tier.crashes.min(ENOUGH);
-        let few = |name: &&str| outcome.crashes.get(*name).copied().unwrap_or(0) < wanted;
-        outcome.unreached = crash_points().into_iter().filter(few).map(str::to_owned).collect();
         self.judge(&watchers, done, outcome, &bar)
     }
 
@@ -251,6 +282,7 @@ impl<'a> Run<'a> {
         let tier = &self.options.tier;
         let began = Instant::now();
         while !writer.is_finished() {
+            interrupt::check()?;
             self.fleet.tick();
             bar.say(&format!("the rest of the input: {} of {}", pace.written(), tier.records));
             std::thread::sleep(Duration::from_millis(20));
@@ -266,6 +298,7 @@ impl<'a> Run<'a> {
             }
             let (mut before, mut moved) = (BTreeMap::new(), Instant::now());
             loop {
+                interrupt::check()?;
                 self.fleet.tick();
                 let positions: BTreeMap<i32, i64> = {
                     let all = watchers.positions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -306,7 +339,7 @@ impl<'a> Run<'a> {
             let end = |isolation| self.kafka.watermarks(self.names.events(), partition, isolation).1;
             end("read_committed") == end("read_uncommitted")
         };
-        while Instant::now() < until && !(0..tier.partitions).all(ends) {
+        while Instant::now() < until && interrupt::check().is_ok() && !(0..tier.partitions).all(ends) {
             std::thread::sleep(Duration::from_millis(500));
         }
     }
@@ -397,6 +430,27 @@ fn remove_bulk(options: &Options, fleet: &Fleet) {
     for partition in 0..options.tier.partitions {
         let _ = std::fs::remove_file(crate::watch::observed_path(&options.out, partition));
     }
+}
+
+/// An error if there is no cluster that answers.
+pub fn check_cluster() -> anyhow::Result<()> {
+    let brokers = std::env::var("FLECHTWERK_TEST_BROKERS").unwrap_or_default();
+    if brokers.is_empty() {
+        bail!("there is no cluster: scripts/chaos starts one, or set FLECHTWERK_TEST_BROKERS");
+    }
+    let client: BaseConsumer = Kafka { brokers: brokers.clone() }.config().create()?;
+    let answer = client.fetch_metadata(None, ANSWER);
+    answer.map(drop).with_context(|| format!("the cluster at {brokers} does not answer"))
+}
+
+/// An error if the folder can't be that of a new run: what lies there from another one would be taken for its own.
+pub fn check_folder(out: &Path) -> anyhow::Result<()> {
+    let context = || format!("the folder of the run, {}", out.display());
+    std::fs::create_dir_all(out).with_context(context)?;
+    if std::fs::read_dir(out).with_context(context)?.next().is_some() {
+        bail!("{} is not empty: name a new folder with --out", out.display());
+    }
+    tempfile::tempfile_in(out).map(drop).with_context(context)
 }
 
 /// A new folder for a run, beside the program.

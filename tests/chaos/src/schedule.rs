@@ -16,6 +16,9 @@ pub const SESSION: Duration = Duration::from_secs(3);
 /// Transactions of the instances end after this.
 pub const TRANSACTION: Duration = Duration::from_secs(8);
 
+/// The stream from which deaths at crash points are drawn.
+const CRASHES: u64 = 6;
+
 /// A fault and its time from the start of the faults on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Planned {
@@ -197,18 +200,21 @@ pub const REQUESTS: [Request; 7] = [
 pub fn schedule(seed: u64, tier: &Tier, points: usize) -> Vec<Planned> {
     let mut planned = Vec::new();
     let mut add = |class: u64, count: usize, draw: &mut dyn FnMut(&mut StdRng, usize) -> Fault| {
+        // Who does not come to its crash point is sent there again, while there is input.
+        let span = if class == CRASHES { tier.span.mul_f64(0.9) } else { tier.span };
         let mut random = StdRng::seed_from_u64(seed ^ class.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for index in 0..count {
-            let at = Duration::from_millis(random.random_range(0..=tier.span.as_millis() as u64));
+            let at = Duration::from_millis(random.random_range(0..=span.as_millis() as u64));
             planned.push(Planned { at, fault: draw(&mut random, index) });
         }
     };
-    let instances = tier.instances;
+    // The first ones are let alone.
+    let (steady, instances) = (tier.steady, tier.instances);
     let millis =
         |random: &mut StdRng, low: u64, high: u64| Duration::from_millis(random.random_range(low..=high));
 
     // The disk is that of an instance which keeps it: the last one is a stranger each time.
-    let lasting = instances.saturating_sub(1).max(1);
+    let lasting = instances.saturating_sub(1).max(steady + 1);
     let disks = tier.disks.min(tier.kills);
     add(1, tier.kills, &mut |random, index| {
         let kinds = [Disk::Deleted, Disk::Truncated, Disk::Flipped, Disk::Old];
@@ -216,7 +222,7 @@ pub fn schedule(seed: u64, tier: &Tier, points: usize) -> Vec<Planned> {
         // The group waits a session long for a stranger that was killed: it is the victim more seldom.
         let among = if disk.is_some() || random.random_bool(0.7) { lasting } else { instances };
         Fault::Kill {
-            slot: random.random_range(0..among),
+            slot: random.random_range(steady..among),
             moment: if random.random_bool(0.85) { Moment::Working } else { Moment::Any },
             disk,
             away: if random.random_bool(0.8) { Duration::ZERO } else { millis(random, 100, 4000) },
@@ -240,8 +246,8 @@ pub fn schedule(seed: u64, tier: &Tier, points: usize) -> Vec<Planned> {
     });
     add(4, tier.rebalances, &mut |random, index| Fault::Rebalance {
         change: match index % 10 {
-            1 | 5 | 8 => Change::Leave(random.random_range(0..instances)),
-            3 => Change::DownTo(random.random_range(0..instances)),
+            1 | 5 | 8 => Change::Leave(random.random_range(steady..instances)),
+            3 => Change::DownTo(random.random_range(steady..instances)),
             6 => Change::All,
             // Many processes: seldom.
             9 if index % 30 == 29 => Change::Crowd,
@@ -265,8 +271,8 @@ pub fn schedule(seed: u64, tier: &Tier, points: usize) -> Vec<Planned> {
         },
         nth: random.random_range(1..=5),
     });
-    add(6, tier.crashes * points, &mut |random, index| Fault::Crash {
-        slot: random.random_range(0..instances),
+    add(CRASHES, tier.crashes * points, &mut |random, index| Fault::Crash {
+        slot: random.random_range(steady..instances),
         point: index % points,
         nth: random.random_range(1..=3),
     });
@@ -349,6 +355,21 @@ mod tests {
         for request in REQUESTS {
             assert!(count(&planned, |one| matches!(one, Fault::Network { api, .. } if *api == request)) > 0);
         }
+    }
+
+    #[test]
+    fn a_steady_instance_is_never_ended() {
+        let tier = Tier { steady: 2, kills: 500, rebalances: 100, crashes: 3, ..Name::Long.tier() };
+        let planned = schedule(1, &tier, 20);
+        assert_eq!(
+            count(&planned, |one| match one {
+                Fault::Kill { slot, .. } | Fault::Crash { slot, .. } => *slot < 2,
+                Fault::Rebalance { change: Change::Leave(slot), .. } => *slot < 2,
+                _ => false,
+            }),
+            0
+        );
+        assert!(count(&planned, |one| matches!(one, Fault::Stop { slot: 0, .. })) > 0);
     }
 
     #[test]

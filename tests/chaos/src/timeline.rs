@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use crate::journal::Entry;
 
-const LEFT: f64 = 90.0;
+/// The phase in which no instance runs any more.
+const STOPPED: &str = "stopped";
+const LEFT: f64 = 150.0;
 const WIDTH: f64 = 1100.0;
+const RIGHT: f64 = 24.0;
 const LANE: f64 = 14.0;
 /// Colours of instances; more than that repeat.
 const COLOURS: [&str; 10] = [
@@ -31,6 +34,10 @@ pub struct Timeline {
     pub owners: BTreeMap<(String, u64), Vec<(f64, u64)>>,
     /// How far the tasks were, by stage and partition.
     pub positions: BTreeMap<(String, u64), Vec<Point>>,
+    /// Memory in MiB, by the name of the instance.
+    pub memory: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Where the run enters another phase.
+    pub phases: Vec<(f64, &'static str)>,
 }
 
 impl Timeline {
@@ -55,6 +62,21 @@ impl Timeline {
                 }
                 "positions" => {
                     timeline.position(at, &entry.data);
+                    continue;
+                }
+                "sample" => {
+                    let kib = entry.data["memory"].as_f64();
+                    if let (Some(slot), Some(kib)) = (entry.data["slot"].as_str(), kib) {
+                        timeline.memory.entry(slot.to_owned()).or_default().push((at, kib / 1024.0));
+                    }
+                    continue;
+                }
+                "faults_over" | "caught_up" | "stopped" => {
+                    let phases =
+                        [("faults_over", "faults over"), ("caught_up", "caught up"), (STOPPED, STOPPED)];
+                    timeline
+                        .phases
+                        .extend(phases.into_iter().filter(|one| one.0 == entry.event).map(|one| (at, one.1)));
                     continue;
                 }
                 _ => continue,
@@ -93,9 +115,10 @@ impl Timeline {
     /// The picture. `names`: of the instances.
     pub fn svg(&self, names: &[String]) -> String {
         let mut picture = Picture { length: self.length.max(1.0), y: 4.0, body: String::new() };
+        picture.legend(names);
         picture.head("faults");
         for (class, faults) in &self.faults {
-            picture.lane(class);
+            picture.lane(class, LANE / 2.0 - 0.5);
             for (at, length) in faults {
                 let width = (picture.x(at + length) - picture.x(*at)).max(1.5);
                 let colour = if *class == "B broker" { "#b30000" } else { "#e15759" };
@@ -104,10 +127,11 @@ impl Timeline {
             picture.next(LANE);
         }
         picture.head("owners");
+        let end = self.phases.iter().find(|one| one.1 == STOPPED).map_or(self.length, |one| one.0);
         for ((stage, partition), owners) in &self.owners {
-            picture.lane(&format!("{stage} {partition}"));
+            picture.lane(&format!("{stage} {partition}"), LANE / 2.0 - 0.5);
             for (index, (since, slot)) in owners.iter().enumerate() {
-                let until = owners.get(index + 1).map_or(self.length, |next| next.0);
+                let until = owners.get(index + 1).map_or(end, |next| next.0);
                 let width = (picture.x(until) - picture.x(*since)).max(0.5);
                 let name = names.get(*slot as usize).map_or("?", String::as_str);
                 picture.rectangle(*since, width, COLOURS[*slot as usize % COLOURS.len()], 1.0, name);
@@ -123,8 +147,13 @@ impl Timeline {
         let lags = |points: &[Point]| -> Vec<(f64, f64)> {
             points.iter().filter_map(|(at, lag, _)| Some((*at, (*lag)?))).collect()
         };
-        picture.curves("commits a second", &self.positions, commits);
-        picture.curves("lag in records", &self.positions, lags);
+        let tasks =
+            || self.positions.iter().map(|((stage, number), points)| (format!("{stage} {number}"), points));
+        picture.curves("commits a second", tasks().map(|(name, points)| (name, commits(points))));
+        picture.curves("lag in records", tasks().map(|(name, points)| (name, lags(points))));
+        let memory = self.memory.iter().map(|(name, points)| (name.clone(), points.clone()));
+        picture.curves("memory in MiB", memory);
+        picture.phases(&self.phases);
         picture.axis();
         picture.end()
     }
@@ -138,7 +167,7 @@ struct Picture {
 
 impl Picture {
     fn x(&self, at: f64) -> f64 {
-        LEFT + at / self.length * (WIDTH - LEFT - 10.0)
+        LEFT + at / self.length * (WIDTH - LEFT - RIGHT)
     }
 
     fn next(&mut self, height: f64) {
@@ -152,15 +181,47 @@ impl Picture {
         self.y += 6.0;
     }
 
-    fn lane(&mut self, name: &str) {
-        let _ = writeln!(self.body, r#"<text x="2" y="{:.1}">{}</text>"#, self.y + 10.0, escape(name));
+    /// Which colour is whose.
+    fn legend(&mut self, names: &[String]) {
+        self.y += 10.0;
+        for (index, name) in names.iter().enumerate() {
+            let (x, colour) = (LEFT + 60.0 * index as f64, COLOURS[index % COLOURS.len()]);
+            let _ = writeln!(
+                self.body,
+                r#"<rect x="{x:.1}" y="{:.1}" width="10" height="10" fill="{colour}"/><text x="{:.1}" y="{:.1}">{}</text>"#,
+                self.y - 9.0,
+                x + 14.0,
+                self.y,
+                escape(name),
+            );
+        }
+    }
+
+    /// A name, and a line in the lane at this height.
+    fn lane(&mut self, name: &str, line: f64) {
+        let _ = writeln!(self.body, r#"<text x="2" y="{:.1}">{}</text>"#, self.y + line + 4.0, escape(name));
         let _ = writeln!(
             self.body,
             r#"<line x1="{LEFT}" x2="{:.1}" y1="{:.1}" y2="{:.1}" class="l"/>"#,
-            WIDTH - 10.0,
-            self.y + 6.0,
-            self.y + 6.0
+            WIDTH - RIGHT,
+            self.y + line,
+            self.y + line
         );
+    }
+
+    /// Lines from the top to the bottom.
+    fn phases(&mut self, phases: &[(f64, &'static str)]) {
+        for (at, name) in phases {
+            let _ = writeln!(
+                self.body,
+                r#"<line x1="{0:.1}" x2="{0:.1}" y1="20" y2="{1:.1}" class="p"><title>{name} at {at:.0} s</title></line>"#,
+                self.x(*at),
+                self.y,
+            );
+        }
+        let told: Vec<String> = phases.iter().map(|(at, name)| format!("{name} at {at:.0} s")).collect();
+        self.y += 14.0;
+        let _ = writeln!(self.body, r#"<text x="{LEFT}" y="{:.1}">{}</text>"#, self.y, told.join(", "));
     }
 
     fn rectangle(&mut self, at: f64, width: f64, colour: &str, opacity: f64, title: &str) {
@@ -174,20 +235,13 @@ impl Picture {
         );
     }
 
-    fn curves<T>(
-        &mut self,
-        head: &str,
-        all: &BTreeMap<(String, u64), T>,
-        points: impl Fn(&[Point]) -> Vec<(f64, f64)>,
-    ) where
-        T: AsRef<[Point]>,
-    {
+    /// One above the other, each by its own measure from zero to its most.
+    fn curves(&mut self, head: &str, all: impl Iterator<Item = (String, Vec<(f64, f64)>)>) {
         const HEIGHT: f64 = 22.0;
         self.head(head);
-        for ((stage, partition), of_task) in all {
-            let points = points(of_task.as_ref());
+        for (name, points) in all {
             let top = points.iter().map(|point| point.1).fold(0.0, f64::max);
-            self.lane(&format!("{stage} {partition}: {top:.0}"));
+            self.lane(&format!("{name}, at most {top:.0}"), HEIGHT - 4.0);
             let line: Vec<String> = points
                 .iter()
                 .map(|(at, value)| {
@@ -202,26 +256,34 @@ impl Picture {
 
     fn axis(&mut self) {
         self.y += 16.0;
-        for tick in 0..=10 {
-            let at = self.length * f64::from(tick) / 10.0;
+        let step = round_step(self.length);
+        let mut at = 0.0;
+        while at <= self.length {
             let _ = writeln!(
                 self.body,
-                r#"<text x="{:.1}" y="{:.1}">{at:.0} s</text>"#,
-                self.x(at) - 8.0,
+                r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{at} s</text>"#,
+                self.x(at),
                 self.y
             );
+            at += step;
         }
         self.y += 8.0;
     }
 
     fn end(self) -> String {
         let style = "text{font:10px sans-serif;fill:#333}.h{font-weight:bold}.l{stroke:#ddd}\
-                     polyline{fill:none;stroke:#4e79a7;stroke-width:1}";
+                     .p{stroke:#999;stroke-dasharray:3}polyline{fill:none;stroke:#4e79a7;stroke-width:1}";
         format!(
             "<svg viewBox=\"0 0 {WIDTH} {:.0}\" xmlns=\"http://www.w3.org/2000/svg\"><style>{style}</style>\n{}</svg>\n",
             self.y, self.body
         )
     }
+}
+
+/// Between two times on the axis: ten of them at most.
+fn round_step(length: f64) -> f64 {
+    let steps = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0];
+    steps.into_iter().find(|step| length / step <= 10.0).unwrap_or(14_400.0)
 }
 
 /// Text in HTML and SVG.
@@ -252,6 +314,9 @@ mod tests {
             entry(6, "positions", positions(1, "a:12:-")),
             entry(9, "owner", owner(3, 1, 5.0)),
             entry(9, "owner", owner(3, 0, 0.5)),
+            entry(7, "sample", json!({"slot": "i0", "memory": 51_200})),
+            entry(8, "sample", json!({"slot": "i0", "memory": 102_400})),
+            entry(9, "stopped", json!({})),
             entry(10, "outcome", json!({})),
         ]
     }
@@ -266,6 +331,8 @@ mod tests {
         let task = ("tally".to_owned(), 3);
         assert_eq!(timeline.owners[&task], [(0.5, 0), (5.0, 1)]);
         assert_eq!(timeline.positions[&task], [(4.0, Some(9.0), 2), (6.0, Some(1.0), 12)]);
+        assert_eq!(timeline.memory["i0"], [(7.0, 50.0), (8.0, 100.0)]);
+        assert_eq!(timeline.phases, [(9.0, STOPPED)]);
     }
 
     #[test]
@@ -278,7 +345,11 @@ mod tests {
             assert!(svg.contains(text), "{text} in {svg}");
         }
         // Five commits a second, nine records behind.
-        assert!(svg.contains("tally 3: 5<") && svg.contains("tally 3: 9<"), "{svg}");
+        assert!(svg.contains("tally 3, at most 5<") && svg.contains("tally 3, at most 9<"), "{svg}");
+        assert!(svg.contains("i0, at most 100<") && svg.contains("stopped at 9 s"), "{svg}");
+        // The last owner has it until the instances end, not until the checks do: from 5 to 9 of 10 seconds.
+        let width = (WIDTH - LEFT - RIGHT) * 0.4;
+        assert!(svg.contains(&format!("width=\"{width:.1}\"")), "{svg}");
     }
 
     #[test]

@@ -21,10 +21,11 @@ use rdkafka::message::Headers;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::json;
 
+use crate::feed::place;
 use crate::journal::Journal;
 use crate::names::Names;
 use crate::offsets;
-use crate::pipeline::{BY, SEQ};
+use crate::pipeline::{AT, BY, SEQ};
 
 /// Between two looks at positions and ends.
 const LOOK: Duration = Duration::from_secs(1);
@@ -99,7 +100,7 @@ impl Watchers {
             positions: Arc::default(),
             folder: folder.to_owned(),
         };
-        watchers.observe(kafka, names.tallies(), partitions)?;
+        watchers.observe(kafka, names.tallies(), partitions, journal)?;
         if offsets_topic {
             watchers.follow(kafka, names)?;
         }
@@ -139,7 +140,13 @@ impl Watchers {
     }
 
     /// I7: reads the output as a user would.
-    fn observe(&mut self, kafka: &Kafka, topic: &str, partitions: i32) -> anyhow::Result<()> {
+    fn observe(
+        &mut self,
+        kafka: &Kafka,
+        topic: &str,
+        partitions: i32,
+        journal: &Journal,
+    ) -> anyhow::Result<()> {
         let consumer = reading(kafka, topic, partitions)?;
         let mut files = BTreeMap::new();
         for partition in 0..partitions {
@@ -149,7 +156,7 @@ impl Watchers {
         }
         let (quit, found, topic) = (self.quit.clone(), self.found.clone(), topic.to_owned());
         let (outputs, ends) = (self.outputs.clone(), self.ends.clone());
-        let mut watch = Watch::default();
+        let (mut watch, journal) = (Watch::default(), journal.clone());
         let places: Vec<Partition> = (0..partitions).map(|number| Partition::new(&topic, number)).collect();
         self.threads.push(std::thread::spawn(move || {
             each(&consumer, &quit, |message| {
@@ -163,15 +170,14 @@ impl Watchers {
                     offset: message.offset(),
                     key: message.key().unwrap_or_default().to_vec(),
                     version: seq.unwrap_or(0),
+                    made_of: header(AT).and_then(place).map(|(_, offset)| offset),
                 };
                 found.add(watch.see(&reading));
                 let call = header(BY).and_then(call).unwrap_or_default();
                 if let Some(file) = files.get_mut(&message.partition()) {
                     let numbers = [message.offset() as u64, call.0, call.1];
-                    numbers
-                        .iter()
-                        .try_for_each(|one| file.write_all(&one.to_be_bytes()))
-                        .expect("keep what the observer reads");
+                    let written = numbers.iter().try_for_each(|one| file.write_all(&one.to_be_bytes())).err();
+                    journal.failed(written);
                 }
                 outputs.fetch_add(1, Ordering::SeqCst);
                 let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);

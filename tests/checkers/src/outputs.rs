@@ -69,6 +69,9 @@ pub struct Reading {
     pub key: Vec<u8>,
     /// What grows by one with each value of the key: the model's count.
     pub version: u64,
+    /// The offset of the record that it was made of, where that is known. Then a version may be there again if it was made of a
+    /// later record: who writes an input may do so twice, if it does not use transactions.
+    pub made_of: Option<i64>,
 }
 
 /// Checks what an observer read from the beginning on.
@@ -81,7 +84,14 @@ pub fn observer(readings: &[Reading]) -> Vec<Violation> {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     offsets: BTreeMap<Partition, i64>,
-    versions: BTreeMap<Partition, BTreeMap<Vec<u8>, u64>>,
+    versions: BTreeMap<Partition, BTreeMap<Vec<u8>, Last>>,
+}
+
+/// What was read last of a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    version: u64,
+    made_of: Option<i64>,
 }
 
 impl Watch {
@@ -99,9 +109,16 @@ impl Watch {
             self.versions.insert(one.at.clone(), BTreeMap::new());
         }
         let Some(versions) = self.versions.get_mut(&one.at) else { return violations };
-        let before = replace(versions, &one.key, one.version).unwrap_or(0);
-        if one.version == before {
-            add("seen twice", format!("{} has version {} again", place(), one.version));
+        let last = Last { version: one.version, made_of: one.made_of };
+        let before = replace(versions, &one.key, last).unwrap_or_default();
+        let later = before.made_of.zip(one.made_of).map(|(before, now)| now > before);
+        let before = before.version;
+        if later == Some(false) {
+            add("seen twice", format!("{} was made of a record that is done with", place()));
+        } else if one.version == before {
+            if later.is_none() {
+                add("seen twice", format!("{} has version {} again", place(), one.version));
+            }
         } else if one.version < before {
             add("value goes back", format!("{} goes from version {before} to {}", place(), one.version));
         } else if one.version > before + 1 {
@@ -154,7 +171,23 @@ mod tests {
     }
 
     fn reading(offset: i64, version: u64) -> Reading {
-        Reading { at: Partition::new("counts", 0), offset, key: b"a".to_vec(), version }
+        Reading { at: Partition::new("counts", 0), offset, key: b"a".to_vec(), version, made_of: None }
+    }
+
+    #[test]
+    fn an_input_may_hold_a_record_twice_and_an_output_not() {
+        let made = |offset, version, made_of| Reading { made_of: Some(made_of), ..reading(offset, version) };
+        assert_eq!(observer(&[made(0, 1, 7), made(1, 2, 8), made(2, 2, 9), made(3, 3, 12)]), []);
+        let bad = [
+            ("seen twice", vec![made(0, 1, 7), made(1, 1, 7)]),
+            ("seen twice", vec![made(0, 1, 7), made(1, 2, 7)]),
+            ("seen twice", vec![made(0, 1, 7), made(1, 2, 6)]),
+            ("value goes back", vec![made(0, 1, 7), made(1, 2, 8), made(2, 1, 9)]),
+            ("left out", vec![made(0, 1, 7), made(1, 3, 8)]),
+        ];
+        for (kind, readings) in bad {
+            assert_eq!(kinds(&observer(&readings)), [kind]);
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// The offset that the client wrote, which a broker replaces.
     pub base_offset: i64,
+    /// The leader epoch that the client wrote, which a broker replaces.
+    pub leader_epoch: i32,
     /// 2, unless it is to be wrong.
     pub magic: i8,
     /// Codec, timestamp type, transactional, control.
@@ -75,6 +77,7 @@ impl Batch {
         Batch {
             records,
             base_offset: 0,
+            leader_epoch: -1,
             magic: 2,
             attributes: 0,
             base_timestamp: now(),
@@ -137,7 +140,7 @@ impl Batch {
         let mut bytes = Vec::new();
         bytes.put_i64(self.base_offset);
         bytes.put_i32(self.length.unwrap_or(i32::try_from(summed.len() + 9).expect("a batch's length")));
-        bytes.put_i32(-1);
+        bytes.put_i32(self.leader_epoch);
         bytes.put_i8(self.magic);
         bytes.put_u32(self.crc.unwrap_or_else(|| crc32c::crc32c(&summed)));
         bytes.put_slice(&summed);

@@ -389,7 +389,8 @@ fn observer(world: &World) -> Vec<Violation> {
         for item in items.iter().filter(|_| &*log.topic == "seen") {
             let Some(made) = item.value.as_deref().and_then(made) else { continue };
             let key = item.key.as_ref().map(|key| key.to_vec()).unwrap_or_default();
-            readings.push(Reading { at: log.at(), offset: item.offset, key, version: made.n });
+            let made_of = None;
+            readings.push(Reading { at: log.at(), offset: item.offset, key, version: made.n, made_of });
         }
     }
     outputs::observer(&readings)

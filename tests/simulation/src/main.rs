@@ -23,31 +23,31 @@ enum Command {
     /// Plays histories and checks each.
     Run {
         /// How many.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
         seeds: u64,
         /// The first seed.
         #[arg(long, default_value_t = 1)]
         from: u64,
         /// Threads; all cores unless set.
-        #[arg(long)]
-        threads: Option<usize>,
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+        threads: Option<u16>,
     },
     /// Plays one history and tells what happens in it.
     Replay {
         /// A seed, or a plan as a failed run prints it.
         plan: Plan,
         /// Flaws to switch on, by name.
-        #[arg(long)]
-        flaw: Vec<String>,
+        #[arg(long, value_parser = named)]
+        flaw: Vec<Flaw>,
     },
     /// Switches each flaw on until a check catches it.
     Controls {
         /// Histories for each at most.
-        #[arg(long, default_value_t = 20_000)]
+        #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..u64::MAX))]
         seeds: u64,
         /// Only this one.
-        #[arg(long)]
-        flaw: Option<String>,
+        #[arg(long, value_parser = named)]
+        flaw: Option<Flaw>,
     },
     /// Searches the small model: two owners, one partition, two records, every fault at every step.
     Small {
@@ -55,7 +55,7 @@ enum Command {
         #[arg(long, default_value_t = 2)]
         fences: u64,
         /// Records.
-        #[arg(long, default_value_t = 2)]
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(i64).range(1..))]
         records: i64,
     },
 }
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { seeds, from, threads } => run(from, seeds, threads),
         Command::Replay { plan, flaw } => replay(&plan, &flaw),
-        Command::Controls { seeds, flaw } => controls(seeds, flaw.as_deref()),
+        Command::Controls { seeds, flaw } => controls(seeds, flaw),
         Command::Small { fences, records } => small_model(fences, records),
     }
 }
@@ -78,13 +78,18 @@ struct Totals {
     millis: AtomicU64,
 }
 
-fn run(from: u64, seeds: u64, threads: Option<usize>) -> ExitCode {
+fn run(from: u64, seeds: u64, threads: Option<u16>) -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = threads.unwrap_or(cores).max(1);
+    let threads = threads.map_or(cores, usize::from);
+    // Each thread takes one number more than there are, to see that it is over.
+    if from.checked_add(seeds).and_then(|end| end.checked_add(threads as u64)).is_none() {
+        eprintln!("there are no {seeds} seeds from {from} on: the last one is {}", u64::MAX);
+        return ExitCode::from(2);
+    }
     let (next, stop, totals) = (AtomicU64::new(from), AtomicBool::new(false), Totals::default());
     let failed: Mutex<Vec<Plan>> = Mutex::new(Vec::new());
     let begun = Instant::now();
-    let end = from.saturating_add(seeds);
+    let end = from + seeds;
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -154,35 +159,42 @@ fn report(plan: &Plan, flaws: &[Flaw]) {
     println!("{} processes, {} partitions, {} inputs", plan.processes, plan.partitions, plan.inputs);
     outcome.trace.iter().for_each(|line| println!("{line}"));
     outcome.violations.iter().for_each(|violation| println!("{violation}"));
-    println!("again: make simulate SEED={plan}");
+    if outcome.violations.is_empty() {
+        println!("every check holds");
+    }
+    let with: String = flaws.iter().map(|flaw| format!(" --flaw {}", flaw.name())).collect();
+    match flaws {
+        [] => println!("again: make simulate SEED={plan}"),
+        _ => println!("again: scripts/simulate replay {plan}{with}"),
+    }
 }
 
-fn named(name: &str) -> Option<Flaw> {
-    Flaw::ALL.iter().copied().find(|flaw| flaw.name() == name)
+fn named(name: &str) -> Result<Flaw, String> {
+    Flaw::ALL.iter().copied().find(|flaw| flaw.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Flaw::ALL.iter().map(|flaw| flaw.name()).collect();
+        format!("known are {}", names.join(", "))
+    })
 }
 
-fn replay(plan: &Plan, names: &[String]) -> ExitCode {
+fn replay(plan: &Plan, named: &[Flaw]) -> ExitCode {
     let mut flaws = Vec::new();
-    for name in names {
-        let Some(flaw) = named(name) else {
-            eprintln!("there is no flaw {name}");
-            return ExitCode::from(2);
-        };
-        flaws.push(flaw);
-        flaws.extend(flaw.defences());
+    for flaw in named.iter().flat_map(|flaw| std::iter::once(flaw).chain(flaw.defences())) {
+        if !flaws.contains(flaw) {
+            flaws.push(*flaw);
+        }
     }
     report(plan, &flaws);
     if play(plan, &flaws, false).violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn controls(seeds: u64, only: Option<&str>) -> ExitCode {
+fn controls(seeds: u64, only: Option<Flaw>) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let mut survivors = 0;
     println!(
         "{:<24} {:<44} {:>9} {:>9}  with its defences off alone",
         "flaw", "caught by", "histories", "time"
     );
-    for flaw in Flaw::ALL.iter().copied().filter(|flaw| only.is_none_or(|only| flaw.name() == only)) {
+    for flaw in Flaw::ALL.iter().copied().filter(|flaw| only.is_none_or(|only| *flaw == only)) {
         if flaw.is_defence() && only.is_none() {
             continue;
         }
@@ -217,7 +229,7 @@ fn show(caught: &Caught) {
     let time = Duration::from_millis(caught.time.as_millis() as u64);
     println!("{:<24} {by:<44} {:>9} {time:>9.2?}  {defences}", caught.flaw.name(), caught.histories);
     if let Some((plan, _)) = &caught.by {
-        println!("{:<24} seed {}", "", plan.seed);
+        println!("{:<24} scripts/simulate replay {} --flaw {}", "", plan.seed, caught.flaw.name());
     }
 }
 

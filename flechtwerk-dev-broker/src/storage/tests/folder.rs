@@ -37,32 +37,11 @@ fn a_folder_has_one_broker() {
 fn another_version_is_refused() {
     let folder = TempDir::new().unwrap();
     drop(open(&folder).unwrap());
-    fs::write(folder.path().join("version"), "3\n").unwrap();
+    fs::write(folder.path().join("version"), "2\n").unwrap();
     let error = open(&folder).unwrap_err().to_string();
-    assert!(error.contains("has format 3, this broker reads 2"), "{error}");
+    assert!(error.contains("has format 2, this broker reads 3"), "{error}");
     fs::write(folder.path().join("version"), "").unwrap();
     assert!(matches!(open(&folder), Err(StorageError::Version { .. })));
-}
-
-#[test]
-fn a_folder_of_format_1_becomes_one_of_format_2() {
-    let folder = TempDir::new().unwrap();
-    let mut storage = open(&folder).unwrap();
-    storage.put_topic(topic("a", 1, &[])).unwrap();
-    drop(storage);
-    let version = folder.path().join("version");
-    fs::write(&version, "1\n").unwrap();
-    let path = folder.path().join("topics");
-    let text = fs::read_to_string(&path).unwrap();
-    let body = text.replace("epoch 0\n", "");
-    assert!(!body.contains("port "), "no node has listened");
-    let body = body.split_once("end ").unwrap().0;
-    fs::write(&path, format!("{body}end {:08x}\n", crc32c::crc32c(body.as_bytes()))).unwrap();
-    let mut storage = open(&folder).unwrap();
-    assert_eq!(storage.topics(), [topic("a", 1, &[])]);
-    assert_eq!(storage.leader_epoch(), 0);
-    storage.keep_leader_epoch(1).unwrap();
-    assert_eq!(fs::read(&version).unwrap(), b"2\n");
 }
 
 #[test]
@@ -168,7 +147,23 @@ fn damaged_topics_are_refused() {
         assert!(matches!(&error, StorageError::Damaged { path, .. } if path.ends_with("topics")), "{error}");
     }
     fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(open(&folder).is_err());
+    assert_eq!(damaged_at(open(&folder).unwrap_err()), 0);
+}
+
+#[test]
+fn a_folder_that_has_lost_its_topics_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let mut storage = open(&folder).unwrap();
+    storage.put_topic(topic("a", 1, &[])).unwrap();
+    let mut log = storage.open_log("", Uuid::from_u128(1), 0, LogConfig::default()).unwrap();
+    append(&mut log, &Batch::plain(vec![record("k", "v")]));
+    drop((storage, log));
+    fs::remove_file(folder.path().join("topics")).unwrap();
+    let error = open(&folder).unwrap_err().to_string();
+    assert!(error.contains("topics is damaged at byte 0: it is missing"), "{error}");
+    assert!(
+        folder.path().join("partitions").join(Uuid::from_u128(1).simple().to_string()).join("0.log").exists()
+    );
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Smaller requests of tools: describe the cluster and partitions, delete offsets.
 
 use flechtwerk_conformance::*;
+use kafka_protocol::messages::describe_producers_request::TopicRequest as OfTopic;
 use kafka_protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
 use kafka_protocol::messages::{
-    DescribeClusterRequest, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, MetadataRequest,
-    OffsetDeleteRequest,
+    DescribeClusterRequest, DescribeGroupsRequest, DescribeProducersRequest, DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse, DescribeTransactionsRequest, MetadataRequest, OffsetDeleteRequest,
 };
 
 #[test]
@@ -69,6 +71,38 @@ fn partitions_above_a_limit_are_described_from_a_cursor_on() {
     let second = describe(&mut client, &[&topic], 2, Some((&topic, 2)));
     assert_eq!(second.topics[0].partitions.len(), 1);
     assert!(second.next_cursor.is_none());
+}
+
+#[test]
+fn what_is_named_again_is_described_again() {
+    let mut client = Broker::get().client();
+    let (topic, group) = (client.topic(2), unique("group"));
+    let mut producer = client.transactional_producer();
+    producer.write(&mut client, &topic, 1, &["a"]);
+    client.commit_offset(&group, &topic, 0, 5).expect("committed");
+
+    let groups = vec![text(&group).into(); 3];
+    let described = client.call(&DescribeGroupsRequest::default().with_groups(groups)).groups;
+    assert!(described.len() == 3 && described.iter().all(|one| *one == described[0]), "{described:?}");
+    assert_eq!(described[0].group_state.as_str(), "Empty");
+
+    let ids = vec![text(&producer.transactional_id).into(); 3];
+    let request = DescribeTransactionsRequest::default().with_transactional_ids(ids);
+    let described = client.call(&request).transaction_states;
+    assert!(described.len() == 3 && described.iter().all(|one| *one == described[0]), "{described:?}");
+    assert_eq!(described[0].topics[0].partitions, [1]);
+
+    let of_topic = OfTopic::default().with_name(text(&topic).into()).with_partition_indexes(vec![1, 0, 1]);
+    let request = DescribeProducersRequest::default().with_topics(vec![of_topic; 2]);
+    let described = client.call(&request).topics;
+    let producers = described.iter().flat_map(|topic| &topic.partitions);
+    let producers = producers.map(|one| (one.partition_index, one.active_producers.len()));
+    assert_eq!(producers.collect::<Vec<_>>(), [(1, 1), (0, 0), (1, 1), (1, 1), (0, 0), (1, 1)]);
+
+    // Metadata is told once.
+    let named = MetadataRequestTopic::default().with_name(Some(text(&topic).into()));
+    let metadata = client.call(&MetadataRequest::default().with_topics(Some(vec![named; 3])));
+    assert_eq!(metadata.topics.len(), 1);
 }
 
 fn topic_name(

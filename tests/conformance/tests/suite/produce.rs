@@ -55,9 +55,14 @@ fn keys_values_headers_nulls_and_timestamps_come_back_unchanged() {
 fn a_batch_has_the_leader_epoch_of_the_metadata() {
     let mut client = Broker::get().client();
     let topic = client.topic(1);
-    client.produce(&topic, 0, &Batch::of(["a"])).expect("a batch");
     let epoch = client.describe_topic(&topic).partitions[0].leader_epoch;
-    assert_eq!(client.fetch(&topic, 0, 0, UNCOMMITTED).expect("a fetch").batches[0].leader_epoch, epoch);
+    // Whatever the client wrote there.
+    for (offset, leader_epoch) in (0..).zip([-1, 0, 7, i32::MAX, i32::MIN]) {
+        let batch = Batch { leader_epoch, ..Batch::of(["a"]) };
+        assert_eq!(client.produce(&topic, 0, &batch), Ok(offset), "{leader_epoch}");
+        let read = client.fetch(&topic, 0, offset, UNCOMMITTED).expect("a fetch").batches.remove(0);
+        assert_eq!((read.leader_epoch, read.crc_is_right), (epoch, true), "{leader_epoch}");
+    }
 }
 
 #[test]

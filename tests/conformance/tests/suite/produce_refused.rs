@@ -44,8 +44,10 @@ fn an_unknown_magic_is_refused() {
 #[test]
 fn a_batch_that_does_not_begin_at_offset_0_is_refused() {
     let mut batch = Batch::of(["a", "b"]);
-    batch.base_offset = 1000;
-    assert_eq!(refused(&batch), Some(Code::InvalidRecord));
+    for base_offset in [1, 1000, i64::MAX, -1, i64::MIN] {
+        batch.base_offset = base_offset;
+        assert_eq!(refused(&batch), Some(Code::InvalidRecord), "{base_offset}");
+    }
 }
 
 #[test]
