@@ -175,3 +175,6 @@ impl Parker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

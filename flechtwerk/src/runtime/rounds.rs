@@ -178,3 +178,6 @@ pub(super) fn before(given: Option<Bytes>, store: Option<&dyn Store>, key: &[u8]
     store.get_many(&[key], &mut found).ok()?;
     found.pop().flatten()
 }
+
+#[cfg(test)]
+mod tests;
