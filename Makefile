@@ -48,8 +48,8 @@ chaos-release: ## The same before a release: ten times the kills and records (ta
 	@scripts/chaos --tier release $(ARGS)
 
 .PHONY: mutants
-mutants: ## Changes each operator and result of the task state machine, one at a time: do the tests notice? (needs cargo-mutants)
-	@scripts/mutants
+mutants: ## Changes each operator and result of what keeps the promises, one at a time: do the tests notice? (PARTS=transaction; needs cargo-mutants)
+	@scripts/mutants $(PARTS)
 
 .PHONY: lint
 lint: ## Format, clippy, documentation, licences, scripts, and that the semantics name tests that exist

@@ -76,3 +76,39 @@ impl Held {
         self.records.iter().any(|record| usize::from(record.input) == input)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::testing::record;
+
+    #[test]
+    fn records_and_timers_make_the_size_of_a_batch() {
+        let mut building = Building::default();
+        assert!(building.is_empty());
+        (building.records, building.fired) = (3, 2);
+        assert_eq!(building.size(), 5);
+        assert!(!building.is_empty());
+        (building.records, building.fired) = (0, 1);
+        assert!(!building.is_empty(), "a timer alone is something");
+    }
+
+    #[test]
+    fn held_records_come_back_in_the_order_of_inputs_and_offsets() {
+        let of = |input, offset| RawRecord { input, ..record(offset, b"k", None) };
+        let places = |records: &[RawRecord]| -> Vec<(u16, i64)> {
+            records.iter().map(|record| (record.input, record.offset)).collect()
+        };
+        let mut held = Held::default();
+        assert!(held.is_empty());
+        held.put(vec![of(2, 8), of(0, 6)]);
+        // Those of a later round were taken before.
+        held.put(vec![of(0, 5), of(2, 7)]);
+        assert!(!held.is_empty());
+        assert_eq!([0, 1, 2].map(|input| held.holds(input)), [true, false, true]);
+        assert_eq!(places(&held.take(3)), [(0, 5), (0, 6), (2, 7)]);
+        assert_eq!([0, 1, 2].map(|input| held.holds(input)), [false, false, true]);
+        assert_eq!(places(&held.take(9)), [(2, 8)]);
+        assert!(held.is_empty() && held.take(1).is_empty());
+    }
+}

@@ -25,6 +25,8 @@ mod stage;
 mod supervisor;
 mod tables;
 mod task;
+#[cfg(test)]
+mod testing;
 mod timing;
 mod token;
 mod topic_watch;

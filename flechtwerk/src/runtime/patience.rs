@@ -106,3 +106,113 @@ impl Patience {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{COUNT, Described};
+    use crate::port::{BrokerError, ErrorKind};
+    use crate::runtime::context::Limits;
+    use crate::runtime::testing::{Cluster, LONG, context, error, limits};
+
+    static COUNTS: Described = Described(&COUNT);
+    const OVER: Duration = Duration::from_secs(10);
+
+    fn dead(fenced: bool) -> Outcome {
+        Outcome::Dead { fenced, error: "as the test says".into() }
+    }
+
+    fn unknown(fenced: bool) -> Outcome {
+        Outcome::Unknown { fenced, error: "as the test says".into() }
+    }
+
+    fn context_of(cluster: &Cluster, broker_timeout: Duration) -> StageContext {
+        context(&COUNTS, cluster, Limits { broker_timeout, transaction_timeout: OVER, ..limits() })
+    }
+
+    /// S6.2f
+    #[test]
+    fn two_transactions_in_a_row_that_took_too_long_are_enough() {
+        let context = context_of(&Cluster::default(), LONG);
+        let short = OVER - Duration::from_nanos(1);
+        let batch = ClosedBatch { records: 7, ..ClosedBatch::default() };
+        let page =
+            ClosedBatch { page: Some("the config at words/0 offset 1".into()), ..ClosedBatch::default() };
+        let mut patience = Patience::default();
+        let mut check = |outcome: &Outcome, took, batch: &ClosedBatch| {
+            patience.check_duration(&context, outcome, took, batch).map_err(|failure| failure.message)
+        };
+        // Only what the broker has ended counts, only if that took so long, and only in a row.
+        for _ in 0..3 {
+            assert_eq!(check(&dead(true), short, &batch), Ok(()));
+            assert_eq!(check(&dead(false), OVER, &batch), Ok(()));
+            assert_eq!(check(&Outcome::Committed { suspect: false }, OVER, &batch), Ok(()));
+            assert_eq!(check(&dead(true), OVER, &batch), Ok(()));
+        }
+        let text = check(&unknown(true), OVER, &batch).unwrap_err();
+        for part in ["of 7 input records took 10s", "transaction_timeout (10s)", "--max-poll-records (5)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = check(&dead(true), OVER, &page).unwrap_err();
+        assert!(text.contains("of a page of the config at words/0 offset 1 took 10s"), "{text}");
+    }
+
+    fn check(
+        patience: &mut Patience,
+        context: &StageContext,
+        outcome: &Outcome,
+        took: Duration,
+    ) -> Option<String> {
+        let checked = patience.check_progress(context, 3, outcome, took, &Cancel::default());
+        checked.err().map(|failure| failure.message)
+    }
+
+    /// S6.2
+    #[test]
+    fn what_cannot_be_sent_within_the_broker_timeout_stops_the_process() {
+        let cluster = Cluster::default();
+        // One long attempt and one more.
+        let (context, mut patience) = (context_of(&cluster, OVER), Patience::default());
+        assert_eq!(check(&mut patience, &context, &unknown(false), OVER), None);
+        let text = check(&mut patience, &context, &dead(false), Duration::ZERO).unwrap();
+        for part in
+            ["stage count", "of partition 3 within --broker-timeout (10s): as the test says; see whether"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Many short ones are nothing yet.
+        let (context, mut patience) = (context_of(&cluster, LONG), Patience::default());
+        for _ in 0..5 {
+            assert_eq!(check(&mut patience, &context, &dead(false), Duration::ZERO), None);
+        }
+        // Not the first, however long it took.
+        let (context, mut patience) = (context_of(&cluster, Duration::ZERO), Patience::default());
+        assert_eq!(check(&mut patience, &context, &dead(false), OVER), None);
+        // What succeeds or is ended by the broker is no part of it.
+        for other in [Outcome::Committed { suspect: false }, dead(true), unknown(true)] {
+            assert_eq!(check(&mut patience, &context, &other, OVER), None);
+            assert_eq!(check(&mut patience, &context, &dead(false), OVER), None);
+        }
+        // A limit of nothing is over at once.
+        patience.failing = Some((host::now() + LONG, 1));
+        assert!(check(&mut patience, &context, &dead(false), Duration::ZERO).is_some());
+        // A task that is over has no more to tell.
+        let cancel = Cancel::default();
+        cancel.cancel();
+        assert!(patience.check_progress(&context, 3, &dead(false), OVER, &cancel).is_ok());
+    }
+
+    #[test]
+    fn topics_that_are_gone_are_named() {
+        let cluster = Cluster::default();
+        let gone = || BrokerError { code: "UNKNOWN_TOPIC_OR_PART".into(), ..error(ErrorKind::Hopeless) };
+        let context = context_of(&cluster, Duration::ZERO);
+        for (answers, named) in [(vec![gone()], "`counts`"), (vec![gone(), gone()], "demo-count-changelog")] {
+            cluster.fail("topic_id", answers);
+            let mut patience = Patience::default();
+            assert_eq!(check(&mut patience, &context, &dead(false), OVER), None);
+            let text = check(&mut patience, &context, &dead(false), OVER).unwrap();
+            assert!(text.contains(named) && text.contains("somebody has deleted"), "{text}");
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub(super) enum Unrestored {
     Failed(Failure),
 }
 
-/// Wipes the store and fills it with the changelog partition up to `end`. `idle` is called now and then.
+/// Wipes the store and fills it with the changelog partition up to `end`. `idle` is called before each wait for more.
 pub(super) fn restore(
     context: &StageContext,
     store: &dyn Store,
@@ -59,7 +59,12 @@ pub(super) fn restore(
         let mut queue = opened.map_err(Unrestored::Failed)?.ok_or(Unrestored::Cancelled)?;
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut changes: Vec<ChangelogRecord> = Vec::with_capacity(CHUNK_RECORDS);
+        let mut nothing = false;
         while position < end {
+            if nothing {
+                idle();
+                parker.wait(WAIT);
+            }
             if cancel.is_cancelled() {
                 return Err(Unrestored::Cancelled);
             }
@@ -88,12 +93,7 @@ pub(super) fn restore(
             }
             // Also where only markers were left: without it nobody would hear that the restore has ended.
             progress.advance(taken.records as u64, taken.bytes as u64, (end - position).max(0) as u64);
-            if taken.records == 0 {
-                idle();
-                if position < end {
-                    parker.wait(WAIT);
-                }
-            }
+            nothing = taken.records == 0;
         }
     }
     crash_point!(RestoreEnd);
@@ -175,3 +175,6 @@ impl Parker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

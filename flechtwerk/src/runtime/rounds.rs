@@ -183,3 +183,6 @@ pub(super) fn before(
     store.get_many(&[key], &mut found).ok()?;
     found.pop().flatten()
 }
+
+#[cfg(test)]
+mod tests;

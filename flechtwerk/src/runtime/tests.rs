@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::testing::LONG;
 use super::*;
 use crate::BoxError;
 use crate::demo::{COUNT, ENRICH};
@@ -24,8 +25,6 @@ use crate::port::{
 };
 use crate::store::MemoryStores;
 
-/// For whatever must happen at last.
-const LONG: Duration = Duration::from_secs(60);
 const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(20);
 
 fn error(kind: ErrorKind, code: &str) -> BrokerError {
@@ -347,18 +346,7 @@ fn start(world: &World, stage: &'static Reads, broker_timeout: Duration) -> Star
 }
 
 fn limits() -> Limits {
-    Limits {
-        max_poll_records: 5,
-        max_batch_bytes: 1 << 20,
-        max_batch_time: LONG,
-        commit_interval: Duration::ZERO,
-        broker_timeout: LONG,
-        revoke_timeout: LONG,
-        heartbeat_interval: Duration::from_millis(1),
-        transaction_timeout: TRANSACTION_TIMEOUT,
-        max_concurrent_polls: 1,
-        idle_commit: LONG,
-    }
+    Limits { transaction_timeout: TRANSACTION_TIMEOUT, ..testing::limits() }
 }
 
 fn start_with(

@@ -261,3 +261,6 @@ fn page_refused(
         (None, None) => format!("stage {stage}: the broker refused a page of {page}: {error}"),
     })
 }
+
+#[cfg(test)]
+mod tests;

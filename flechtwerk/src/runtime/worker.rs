@@ -20,6 +20,8 @@ use crate::port::{Committed, Producer, Store, StoreError, StoreId, TopicPartitio
 use crate::task::{BatchId, CommittedInput, Event, InputRange, Outcome, Stamp, Stop};
 
 mod fence;
+#[cfg(test)]
+mod tests;
 
 /// How often an idle producer's logs and events are served.
 const SERVE_INTERVAL: Duration = Duration::from_millis(250);

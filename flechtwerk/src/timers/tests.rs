@@ -113,3 +113,31 @@ fn debug_shows_no_payload() {
     timers.set("close", 7);
     assert_eq!(format!("{timers:?}"), "Timers(1 pending)");
 }
+
+#[test]
+fn a_name_may_be_as_long_as_the_limit() {
+    let name = "x".repeat(LONGEST_NAME);
+    let mut timers = Timers::default();
+    timers.set(&name, 1);
+    assert!(timers.check().is_ok());
+    let StateChange::Set(stored) = changed(&timers, None) else { panic!("nothing set") };
+    assert_eq!(Timers::load(Some(&stored), None, 0).unwrap().due(&name), Some(1));
+}
+
+#[test]
+fn times_are_those_of_the_round() {
+    let timers = Timers::at(Some(7), 9);
+    assert_eq!((timers.stream_time(), timers.now()), (Some(7), 9));
+    let timers = Timers::load(None, None, 11).unwrap();
+    assert_eq!((timers.stream_time(), timers.now()), (None, 11));
+    let this_millennium = 946_684_800_000..LATEST;
+    assert!(this_millennium.contains(&Timers::default().now()), "without a round they are the machine's");
+}
+
+#[test]
+fn a_timer_says_which_clock_it_goes_by() {
+    let timer = Timer::<crate::codec::Utf8>::new("ann".into(), "close", 7);
+    assert_eq!(timer.clock, Clock::EventTime);
+    assert_eq!(timer.with_clock(Clock::WallClock).clock, Clock::WallClock);
+    assert_eq!(Clock::ALL.map(Clock::name), ["event time", "wall clock"]);
+}

@@ -3,7 +3,6 @@
 #[path = "world.rs"]
 mod world;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
@@ -13,11 +12,10 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::world::{Fate, World};
 use super::super::configs::Configs;
-use super::super::context::Cancel;
-use super::super::context::{Changelog, Limits};
+use super::super::context::{Cancel, Limits};
 use super::super::schemas::Asking;
 use super::super::stage::Notice;
-use super::super::{lag, watchdog::Watchdog};
+use super::super::testing::{context, limits};
 use super::*;
 use crate::compact::CompactBytes;
 use crate::format::{put_version, take_version};
@@ -26,10 +24,7 @@ use crate::glue::{
     OutputRecord, Outputs, Part, Policy, RawRecord, Round, RoundEnd, Settled, StageInfo, Start, StateChange,
     StateInfo, TopicInfo, Trouble,
 };
-use crate::naming::{Mapping, names as names_of};
 use crate::next::Next;
-use crate::observe::Restores;
-use crate::store::MemoryStores;
 
 static ITEMS: TopicInfo = TopicInfo {
     name: "items",
@@ -129,47 +124,17 @@ fn run_to_end(world: &World, items: usize) -> usize {
     let notices_of = Notices { stage: 0, sender };
     // What a program's stages are, they are for ever.
     let stage: &'static Pulse = Box::leak(Box::new(Pulse { items, made: AtomicUsize::new(0) }));
-    let unmapped = BTreeMap::new();
-    let mapping = Mapping::of("", &unmapped);
-    let names = names_of("demo", &[&INFO], mapping).unwrap().remove(0);
-    let changelog = names.changelog.clone().map(|topic| Changelog { topic, id: "id".into(), partitions: 1 });
-    let cluster = Arc::new(world.clone());
     let limits = Limits {
-        max_poll_records: 1,
-        max_batch_bytes: 1 << 20,
-        max_batch_time: Duration::from_secs(60),
         commit_interval: Duration::from_millis(1),
-        broker_timeout: Duration::from_secs(60),
         revoke_timeout: Duration::from_millis(100),
-        heartbeat_interval: Duration::from_millis(1),
-        transaction_timeout: Duration::from_secs(60),
-        max_concurrent_polls: 1,
-        idle_commit: Duration::from_secs(60),
+        ..limits()
     };
+    let mut context = context(stage, world, limits);
     let cancel = Cancel::default();
     let asking = Asking { schemas: None, who: "", limit: Duration::ZERO, cancel: &cancel };
-    let reader: Arc<dyn crate::port::Reader> = cluster.clone();
-    let configs = Configs::load(stage, &names, 1, &reader, &asking, notices_of.clone());
-    let context = Arc::new(StageContext {
-        stage,
-        info: &INFO,
-        names,
-        changelog,
-        instance_id: None,
-        limits,
-        shared: Default::default(),
-        group: cluster.clone(),
-        inputs: cluster.clone(),
-        changelogs: Some(cluster.clone()),
-        producers: cluster.clone(),
-        stores: Arc::new(MemoryStores::default()),
-        schemas: None,
-        watchdog: Watchdog::default(),
-        progress: Restores::new(false),
-        positions: lag::Positions::default(),
-        configs: configs.ok().flatten(),
-        polls: Arc::new(tokio::sync::Semaphore::new(1)),
-    });
+    let configs = Configs::load(stage, &context.names, 1, &context.inputs, &asking, notices_of.clone());
+    context.configs = configs.ok().flatten();
+    let context = Arc::new(context);
     let (controls, receiver) = unbounded_channel();
     runtime.block_on(async {
         let token = tokio::spawn(run(context, 0, receiver, notices_of));

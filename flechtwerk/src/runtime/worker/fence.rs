@@ -28,7 +28,7 @@ impl Thread {
         let warm_up = &context.names.leases[0];
         let until = host::now() + context.limits.broker_timeout;
         let mut limit = Duration::from_millis(100);
-        let mut quiet_until = host::now() + FENCE_QUIET;
+        let mut said = host::now();
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(());
@@ -56,8 +56,8 @@ impl Thread {
                             partition = self.partition,
                             "fencing again: {error}"
                         );
-                        if host::now() >= quiet_until {
-                            quiet_until = host::now() + FENCE_QUIET;
+                        if host::since(said) >= FENCE_QUIET {
+                            said = host::now();
                             tracing::warn!(
                                 stage = context.info.name,
                                 partition = self.partition,
