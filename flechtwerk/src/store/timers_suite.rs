@@ -55,7 +55,7 @@ fn finds_the_earliest_of_each_key(open: Open<'_>) {
             &[
                 put("a", "a state is no timer"),
                 // Not even one whose bytes could be those of timers.
-                ChangelogRecord { key: Bytes::from_static(b"\0d"), ..change("d", (Some(1), Some(1))) },
+                ChangelogRecord { key: b"\0d"[..].into(), ..change("d", (Some(1), Some(1))) },
                 change("a", (Some(300), Some(7))),
                 change("b", (Some(5), None)),
                 change("", (Some(i64::MAX), None)),

@@ -49,8 +49,7 @@ fn restored(cluster: &Cluster, low: i64, end: i64, cancel: &Cancel) -> Restored 
     let context = context(&STAGE, cluster, limits());
     let id = StoreId { application_id: "demo".into(), partition: 0 };
     let store = MemoryStores::default().open(&id, false).unwrap();
-    let old =
-        ChangelogRecord { key: Bytes::from_static(b"\0old"), value: Some(Bytes::from_static(b"\x01x")) };
+    let old = ChangelogRecord { key: b"\0old"[..].into(), value: Some(b"\x01x"[..].into()) };
     store.apply(&[old], "old stamp").unwrap();
     let mut idle = 0;
     let (empty, seen) = seen(|| restore(&context, &*store, &at(), end, Some("stamp"), cancel, || idle += 1));
@@ -189,8 +188,8 @@ fn a_changelog_record_is_read_before_it_is_taken() {
     let check = |record: RawRecord| {
         let key = record.key.clone();
         let changed = change(&SESSIONS, &at(), record).map_err(|failure| failure.message)?;
-        assert_eq!(Some(changed.key), key);
-        Ok::<_, String>(changed.value)
+        assert_eq!(Some(Bytes::from(changed.key)), key);
+        Ok::<_, String>(changed.value.map(Bytes::from))
     };
     let refused = |key, value: &'static [u8]| check(record(7, key, Some(value))).unwrap_err();
     let mut timers = Vec::new();

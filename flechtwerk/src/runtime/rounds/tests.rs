@@ -25,7 +25,7 @@ struct Notes {
     end: fn() -> Result<RoundEnd, crate::glue::Failure>,
 }
 
-fn text(bytes: &Bytes) -> String {
+fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -46,8 +46,8 @@ impl AnyStage for Notes {
         _: usize,
     ) -> BoxFuture<'a, Result<RoundEnd, crate::glue::Failure>> {
         let given = |bucket: &crate::glue::Bucket| {
-            let [state, timers] = [&bucket.state, &bucket.timers].map(|bytes| bytes.as_ref().map(text));
-            (text(&bucket.key()), bucket.records.len(), state, timers)
+            let [state, timers] = [&bucket.state, &bucket.timers].map(|bytes| bytes.as_deref().map(text));
+            (text(bucket.key()), bucket.records.len(), state, timers)
         };
         *self.given.lock().unwrap() = round.buckets.iter().map(given).collect();
         *self.times.lock().unwrap() = round.times;
@@ -61,7 +61,7 @@ fn notes(info: &'static StageInfo, end: fn() -> Result<RoundEnd, crate::glue::Fa
 }
 
 fn entry(key: &'static [u8], value: &'static [u8]) -> ChangelogRecord {
-    ChangelogRecord { key: Bytes::from_static(key), value: Some(Bytes::from_static(value)) }
+    ChangelogRecord { key: key.into(), value: Some(value.into()) }
 }
 
 fn stored() -> Arc<dyn Store> {
@@ -108,8 +108,8 @@ fn given(key: &str, records: usize, state: Option<&str>, timers: Option<&str>) -
 fn a_round_is_given_the_last_state_and_timers_of_each_key() {
     let stage = notes(&SESSIONS, || Ok(RoundEnd::Done));
     let mut overlay = Overlay::default();
-    overlay.change(Bytes::from_static(b"\0b"), None, StateChange::Set(Bytes::from_static(b"new b")));
-    overlay.change(Bytes::from_static(b"\0c"), None, StateChange::Deleted);
+    overlay.change(b"\0b"[..].into(), None, StateChange::Set(b"new b"[..].into()));
+    overlay.change(b"\0c"[..].into(), None, StateChange::Deleted);
     let store = stored();
     let records = [&b"a"[..], b"b", b"c", b"d", b"a"];
     let records = (0..).zip(records).map(|(offset, key)| record(offset, key, None)).collect();
@@ -127,7 +127,7 @@ fn a_round_is_given_the_last_state_and_timers_of_each_key() {
     assert!(run(stage, of(vec![record(0, b"a", None), record(1, b"b", None)]), &overlay, None).is_ok());
     let expected = [given("a", 1, None, None), given("b", 1, Some("new b"), None)];
     assert_eq!(*stage.given.lock().unwrap(), expected);
-    assert_eq!(before(Some(Bytes::from_static(b"given")), Some(&*store), b"\0a").unwrap(), "given");
+    assert_eq!(&before(Some(b"given"[..].into()), Some(&*store), b"\0a").unwrap()[..], b"given");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! One transaction against a cluster that answers as a test says: what becomes of it by each answer.
 
-use bytes::Bytes;
-
 use super::*;
 use crate::demo::{COUNT, Described, ENRICH, POLL};
 use crate::glue::AnyStage;
@@ -37,7 +35,7 @@ impl Sending {
     fn new() -> Sending {
         let cluster = Cluster::default();
         cluster.inside().unanswered = BEFORE;
-        let change = ChangelogRecord { key: Bytes::from_static(b"\0a"), value: None };
+        let change = ChangelogRecord { key: b"\0a"[..].into(), value: None };
         Sending {
             cluster,
             stage: &COUNTS,

@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
+use crate::compact::CompactBytes;
 use crate::demo::{Described, MERGE, POLL, SESSIONS};
 use crate::format::ChangelogRecord;
 use crate::glue::{AnyStage, StateChange};
@@ -66,7 +66,7 @@ impl Store for OnShelf {
         self.store.stamp()
     }
 
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<Bytes>>) -> Result<(), StoreError> {
+    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError> {
         self.store.get_many(keys, found)
     }
 
@@ -197,7 +197,7 @@ fn stamp() -> Stamp {
 /// A batch of one change.
 fn batch() -> Arc<ClosedBatch> {
     let mut overlay = Overlay::default();
-    overlay.change(Bytes::from_static(b"\0a"), None, StateChange::Set(Bytes::from_static(b"\x01x")));
+    overlay.change(b"\0a"[..].into(), None, StateChange::Set(b"\x01x"[..].into()));
     Arc::new(ClosedBatch { id: 4, layer: Arc::new(overlay.close()), ..ClosedBatch::default() })
 }
 
