@@ -152,7 +152,9 @@ fn a_restore_rests_until_something_is_there() {
     let context = context(&STAGE, &cluster, limits());
     let id = StoreId { application_id: "demo".into(), partition: 0 };
     let store = MemoryStores::default().open(&id, false).unwrap();
-    let said = restore(&context, &*store, &at(), 1, None, &Cancel::default(), || drop(idle.send(())));
+    let said = restore(&context, &*store, &at(), 1, None, &Cancel::default(), || {
+        let _ = idle.send(());
+    });
     assert!(matches!(said, Ok(false)));
     writer.join().unwrap();
 }
