@@ -154,7 +154,8 @@ proptest! {
             ..Given::default()
         };
         let settings = load(&given).unwrap().settings;
-        let default = Settings::default();
+        let mut default = Settings::default();
+        default.resources.file = Some(file.path().into());
         match (key, in_flags.or(in_environment).or(in_file)) {
             (_, None) => prop_assert_eq!(settings, default),
             ("max_poll_records", Some(n)) => prop_assert_eq!(settings, Settings { max_poll_records: n as usize, ..default }),

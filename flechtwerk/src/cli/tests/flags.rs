@@ -156,7 +156,8 @@ fn dev_wins_over_a_cluster_of_the_environment_and_of_the_file() {
     };
     let (read, problems) = read(&given);
     assert!(problems.is_empty(), "{problems:#?}");
-    let expected = Settings { namespace: "n-".into(), ..Settings::default() };
+    let mut expected = Settings { namespace: "n-".into(), ..Settings::default() };
+    expected.resources.file = Some(file.path().into());
     assert_eq!(read.settings, expected);
     let [warning] = &read.warnings[..] else { panic!("{:#?}", read.warnings) };
     for named in ["--dev", "`sasl_username` in /", "FLECHTWERK_BOOTSTRAP_SERVERS", "FLECHTWERK_TLS_CA"] {
