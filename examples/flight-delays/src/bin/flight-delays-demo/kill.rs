@@ -41,10 +41,16 @@ pub(crate) fn kill_in_transaction(
         }
         send(Signal::SIGSTOP)?;
         frozen += 1;
-        std::thread::sleep(FROZEN / 2);
+        std::thread::sleep(FROZEN / 10);
         let seen = open_transactions(cluster, topic, partitions)?;
-        std::thread::sleep(FROZEN / 2);
-        let still = open_transactions(cluster, topic, partitions)?;
+        // Where none is open any more there is nothing to wait for: the input lasts for few looks of a second.
+        let still = match seen.is_empty() {
+            true => Vec::new(),
+            false => {
+                std::thread::sleep(FROZEN);
+                open_transactions(cluster, topic, partitions)?
+            }
+        };
         if let Some((partition, ends)) = seen.into_iter().find(|open| still.contains(open)) {
             send(Signal::SIGKILL)?;
             let after = cluster.ends(topic, partition)?;
