@@ -16,6 +16,11 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    /// The tokens of the body.
+    pub(crate) fn body(&self) -> &TokenStream {
+        &self.rest
+    }
+
     /// The function with the parameters as they were meant: by `&mut` what a stage writes to, by value its input. It stands
     /// in for one whose parameters are wrong, so that nothing in the body is an error only because of them. `None` where
     /// they are right.
@@ -46,13 +51,6 @@ pub(crate) fn meant(n: usize, ty: &Type) -> Option<Type> {
         "State" | "Out" | "Timers" if n > 0 && !by_mut => Some(parse_quote!(&mut #inner)),
         "Record" if n == 0 && matches!(ty, Type::Reference(_)) => Some(inner.clone()),
         _ => None,
-    }
-}
-
-impl Function {
-    /// The tokens of the body.
-    pub(crate) fn body(&self) -> &TokenStream {
-        &self.rest
     }
 }
 

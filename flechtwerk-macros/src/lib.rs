@@ -2,8 +2,8 @@
 //!
 //! This file is the front: documentation and forwarding. The work is done on `proc_macro2` tokens, by functions that
 //! tests can call: `args` reads the arguments, `item` the function (its body stays opaque), `model` puts the two
-//! together and finds mistakes, `headers` looks whether the body may see a record's headers, `expand` writes code. Mistakes are collected by `errors`, and where errors of rustc
-//! will show is decided in `spans`.
+//! together and finds mistakes, `headers` looks whether the body may see a record's headers, `expand` writes code. Mistakes
+//! are collected by `errors`, and where errors of rustc will show is decided in `spans`.
 
 mod args;
 mod errors;

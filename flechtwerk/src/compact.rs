@@ -2,7 +2,6 @@
 //! another place in memory has to be touched. Many are shared, as [`Bytes`] are, so that copies of a large state cost nothing.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use bytes::Bytes;
@@ -87,12 +86,6 @@ impl AsRef<[u8]> for CompactBytes {
     }
 }
 
-impl std::borrow::Borrow<[u8]> for CompactBytes {
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
 impl PartialEq for CompactBytes {
     fn eq(&self, other: &CompactBytes) -> bool {
         **self == **other
@@ -116,12 +109,6 @@ impl PartialOrd for CompactBytes {
 impl Ord for CompactBytes {
     fn cmp(&self, other: &CompactBytes) -> std::cmp::Ordering {
         (**self).cmp(&**other)
-    }
-}
-
-impl Hash for CompactBytes {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
     }
 }
 
