@@ -153,10 +153,10 @@ impl<'a> Run<'a> {
         };
 
         let mut fleet = Fleet::new(journal.clone());
-        let mut add = |name: String, lasting: bool| {
+        let mut add = |name: String, lasting: bool, fixed: bool| {
             let mut rig = base.clone().keep_logs(options.out.join("instances").join(&name));
             let mut state = None;
-            if lasting {
+            if fixed {
                 rig = rig.arg("--instance-id", &name);
             }
             if lasting && cfg!(feature = "rocksdb") {
@@ -166,12 +166,14 @@ impl<'a> Run<'a> {
             }
             fleet.add(name, rig, state)
         };
-        // The last one is a stranger to its group each time, and keeps its state in memory.
+        // The last one is a stranger to its group each time, and keeps its state in memory. One that is never ended gains nothing
+        // from an instance id, and FENCED_INSTANCE_ID would end it.
         for number in 0..tier.instances {
-            add(format!("i{number}"), number + 1 < tier.instances || tier.instances == 1);
+            let lasting = number + 1 < tier.instances || tier.instances == 1;
+            add(format!("i{number}"), lasting, lasting && number >= tier.steady);
         }
         let more = (tier.partitions as usize + 1).saturating_sub(tier.instances).max(2);
-        let extras = (0..more).map(|number| add(format!("x{number}"), false)).collect();
+        let extras = (0..more).map(|number| add(format!("x{number}"), false, false)).collect();
         Ok(Run { options, kafka, script, names, journal, fleet, network, _rig: rig, extras })
     }
 

@@ -14,8 +14,11 @@ use crate::cluster::{Cluster, Ends};
 
 /// How long to look for an open transaction.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the instance is frozen before its transaction is believed to be open. Far less than a session time-out.
+/// How long the instance is frozen before what is open is believed to be its own: the transactions of the other instance, and those
+/// whose end was under way, are over by then. Far less than a session time-out.
 const FROZEN: Duration = Duration::from_secs(1);
+/// The same for a first opinion.
+const GLANCE: Duration = Duration::from_millis(60);
 
 /// The transaction that was open at the kill.
 #[derive(Clone, Copy, Debug)]
@@ -34,32 +37,29 @@ pub(crate) fn kill_in_transaction(
 ) -> anyhow::Result<OpenTransaction> {
     let send = |signal| kill(pid, signal).with_context(|| format!("sending {signal} to process {pid}"));
     let start = Instant::now();
-    let mut frozen = 0;
+    let mut frozen = 0_u32;
     while start.elapsed() < LIMIT {
-        if open_transactions(cluster, topic, partitions)?.is_empty() {
-            continue;
-        }
+        // A transaction is open for a millisecond on a fast machine, over before it could be seen and frozen. So the moments are
+        // taken blindly, many of them, and out of step with the instance's commits.
+        std::thread::sleep(Duration::from_millis(u64::from(3 + frozen * 7 % 11)));
         send(Signal::SIGSTOP)?;
         frozen += 1;
-        std::thread::sleep(FROZEN / 10);
-        let seen = open_transactions(cluster, topic, partitions)?;
-        // Where none is open any more there is nothing to wait for: the input lasts for few looks of a second.
-        let still = match seen.is_empty() {
-            true => Vec::new(),
-            false => {
-                std::thread::sleep(FROZEN);
-                open_transactions(cluster, topic, partitions)?
+        let mut open = open_transactions(cluster, topic, partitions)?;
+        for pause in [GLANCE, FROZEN] {
+            if open.is_empty() {
+                break;
             }
-        };
-        if let Some((partition, ends)) = seen.into_iter().find(|open| still.contains(open)) {
+            std::thread::sleep(pause);
+            let still = open_transactions(cluster, topic, partitions)?;
+            open.retain(|one| still.contains(one));
+        }
+        if let Some((partition, ends)) = open.pop() {
             send(Signal::SIGKILL)?;
             let after = cluster.ends(topic, partition)?;
             anyhow::ensure!(after == ends, "the transaction in {topic}[{partition}] ended before the kill");
             return Ok(OpenTransaction { partition, records: ends.high - ends.stable });
         }
         send(Signal::SIGCONT)?;
-        // So that it has caught up and commits in its usual rhythm again.
-        std::thread::sleep(FROZEN / 5);
     }
     anyhow::bail!(
         "the instance had no transaction open, {frozen} times that it was looked at within {LIMIT:?}"
