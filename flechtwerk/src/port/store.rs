@@ -2,7 +2,7 @@
 
 use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
-use crate::timers::Clock;
+use crate::timers::{Clock, Summary};
 
 /// A store failed to open, read or write. The runtime wipes and restores once, then gives up.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,17 @@ pub trait Store: Send + Sync {
     fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError>;
     /// Applies one committed batch and its stamp, atomically.
     fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError>;
+    /// [`apply`](Store::apply) by one who knows what lies there: `timers` are what the entries of timers among `changes`, in
+    /// their order, had until now. A store that would have to look it up need not.
+    fn apply_over(
+        &self,
+        changes: &[ChangelogRecord],
+        timers: &[Summary],
+        stamp: &str,
+    ) -> Result<(), StoreError> {
+        let _ = timers;
+        self.apply(changes, stamp)
+    }
     /// Adds restored changelog records, in changelog order. The stamp is gone since the wipe before.
     fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError>;
     /// Ends a restore: from now on the store holds all up to `stamp`, where that has a name, and finds timers.

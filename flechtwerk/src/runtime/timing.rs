@@ -175,70 +175,91 @@ mod tests {
         prop::collection::vec(step, 1..80)
     }
 
+    /// Whatever is in the store, in the batch that commits and in the one that is built: each key that is due is found, and none
+    /// that is not.
+    fn agrees(steps: Vec<Step>, store: &Arc<dyn Store>) -> Result<(), TestCaseError> {
+        let mut overlay = Overlay::default();
+        let mut timing = Timing::begin(Some(&**store)).unwrap();
+        // As the task sees it, and as it is committed.
+        let (mut now, mut committed) = (BTreeMap::<u8, i64>::new(), BTreeMap::<u8, i64>::new());
+        let mut committing: Option<(Arc<Layer>, BTreeMap<u8, i64>)> = None;
+        let set = |overlay: &mut Overlay,
+                   timing: &mut Timing,
+                   now: &mut BTreeMap<u8, i64>,
+                   key: u8,
+                   due: Option<i64>| {
+            let before = now.get(&key).map(|due| value(*due));
+            let change = match due {
+                Some(due) => {
+                    timing.set(summary(&value(due)).unwrap());
+                    now.insert(key, due);
+                    StateChange::Set(value(due))
+                }
+                None => {
+                    now.remove(&key);
+                    if before.is_some() { StateChange::Deleted } else { StateChange::Unchanged }
+                }
+            };
+            overlay.change(changelog_key(key), before, change);
+        };
+        for step in steps {
+            match step {
+                Step::Set(key, due) => set(&mut overlay, &mut timing, &mut now, key, due),
+                Step::Close if committing.is_none() => {
+                    let layer = Arc::new(overlay.close());
+                    overlay.committing(layer.clone());
+                    committing = Some((layer, now.clone()));
+                }
+                Step::Applied => {
+                    if let Some((layer, state)) = committing.take() {
+                        store.apply_over(layer.changes(), layer.timers(), "s").unwrap();
+                        overlay.applied();
+                        committed = state;
+                    }
+                }
+                Step::Discard => {
+                    overlay.discard();
+                    committing = None;
+                    now = committed.clone();
+                    timing = Timing::begin(Some(&**store)).unwrap();
+                }
+                Step::Close => {}
+                Step::Fire(by, room) => {
+                    let due: BTreeMap<u8, i64> =
+                        now.iter().filter(|(_, due)| **due <= by).map(|(key, due)| (*key, *due)).collect();
+                    let keys = timing.due(Clock::EventTime, by, room, &overlay, Some(&**store)).unwrap();
+                    prop_assert_eq!(keys.len(), due.len().min(room), "{:?} of {:?}", keys, due);
+                    for key in keys {
+                        prop_assert!(due.contains_key(&key[0]), "{} is not due, or was named twice", key[0]);
+                        set(&mut overlay, &mut timing, &mut now, key[0], None);
+                    }
+                }
+            }
+            let earliest = now.values().min().copied().unwrap_or(i64::MAX);
+            prop_assert!(timing.next(Clock::EventTime) <= earliest);
+        }
+        Ok(())
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is in the store, in the batch that commits and in the one that is built: each key that is due is
-        /// found, and none that is not.
         #[test]
         fn agrees_with_a_model(steps in steps()) {
-            let store = store();
-            let mut overlay = Overlay::default();
-            let mut timing = Timing::begin(Some(&*store)).unwrap();
-            // As the task sees it, and as it is committed.
-            let (mut now, mut committed) = (BTreeMap::<u8, i64>::new(), BTreeMap::<u8, i64>::new());
-            let mut committing: Option<(Arc<Layer>, BTreeMap<u8, i64>)> = None;
-            let set = |overlay: &mut Overlay, timing: &mut Timing, now: &mut BTreeMap<u8, i64>, key: u8, due: Option<i64>| {
-                let before = now.get(&key).map(|due| value(*due));
-                let change = match due {
-                    Some(due) => {
-                        timing.set(summary(&value(due)).unwrap());
-                        now.insert(key, due);
-                        StateChange::Set(value(due))
-                    }
-                    None => {
-                        now.remove(&key);
-                        if before.is_some() { StateChange::Deleted } else { StateChange::Unchanged }
-                    }
-                };
-                overlay.change(changelog_key(key), before, change);
-            };
-            for step in steps {
-                match step {
-                    Step::Set(key, due) => set(&mut overlay, &mut timing, &mut now, key, due),
-                    Step::Close if committing.is_none() => {
-                        let layer = Arc::new(overlay.close());
-                        overlay.committing(layer.clone());
-                        committing = Some((layer, now.clone()));
-                    }
-                    Step::Applied => {
-                        if let Some((layer, state)) = committing.take() {
-                            store.apply(layer.changes(), "s").unwrap();
-                            overlay.applied();
-                            committed = state;
-                        }
-                    }
-                    Step::Discard => {
-                        overlay.discard();
-                        committing = None;
-                        now = committed.clone();
-                        timing = Timing::begin(Some(&*store)).unwrap();
-                    }
-                    Step::Close => {}
-                    Step::Fire(by, room) => {
-                        let due: BTreeMap<u8, i64> =
-                            now.iter().filter(|(_, due)| **due <= by).map(|(key, due)| (*key, *due)).collect();
-                        let keys = timing.due(Clock::EventTime, by, room, &overlay, Some(&*store)).unwrap();
-                        prop_assert_eq!(keys.len(), due.len().min(room), "{:?} of {:?}", keys, due);
-                        for key in keys {
-                            prop_assert!(due.contains_key(&key[0]), "{} is not due, or was named twice", key[0]);
-                            set(&mut overlay, &mut timing, &mut now, key[0], None);
-                        }
-                    }
-                }
-                let earliest = now.values().min().copied().unwrap_or(i64::MAX);
-                prop_assert!(timing.next(Clock::EventTime) <= earliest);
-            }
+            agrees(steps, &store())?;
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn agrees_with_a_model_on_disk(steps in steps()) {
+            let folder = tempfile::tempdir().unwrap();
+            let id = StoreId { application_id: "app".to_owned(), partition: 0 };
+            let store = crate::store::RocksStores::new(folder.path()).open(&id, false).unwrap();
+            agrees(steps, &store)?;
         }
     }
 }

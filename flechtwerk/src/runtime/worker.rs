@@ -439,7 +439,9 @@ impl Thread {
     fn apply(&mut self, batch: Arc<ClosedBatch>, stamp: &Stamp) -> Result<Event, Failure> {
         if let Some(store) = &self.store {
             crash_point!(BeforeStoreWrite);
-            if let Err(error) = store.apply(batch.layer.changes(), &stamp.to_string()) {
+            if let Err(error) =
+                store.apply_over(batch.layer.changes(), batch.layer.timers(), &stamp.to_string())
+            {
                 return self.store_error(&error);
             }
             crash_point!(AfterStoreWrite);

@@ -39,27 +39,36 @@ pub(super) fn count(db: &DB) -> Result<u64, rocksdb::Error> {
     Ok(count.and_then(|count| count[..].try_into().ok()).map_or(0, u64::from_be_bytes))
 }
 
-/// Adds to `batch` what `changes` do to the index; says how many timers there are then, of `count` now.
+/// Adds to `batch` what `changes` do to the index; says how many timers there are then, of `count` now. `before` is what the timers
+/// among them had until now, where that is known: looking it up costs as much as all the rest.
 pub(super) fn follow(
     db: &DB,
     changes: &[ChangelogRecord],
+    before: Option<&[Summary]>,
     mut count: u64,
     batch: &mut WriteBatch,
 ) -> Result<u64, Error> {
     let mut timers: Vec<_> = changes.iter().filter(|change| change.is_of(Kind::Timer)).collect();
-    let Some(column_family) = db.cf_handle(COLUMN_FAMILY).filter(|_| !timers.is_empty()) else {
+    if timers.is_empty() {
         return Ok(count);
+    }
+    let before = match before {
+        Some(before) => {
+            debug_assert_eq!(before, look_up(db, &timers, false)?, "what the timers had before");
+            before.to_vec()
+        }
+        None => {
+            // In key order, as the store looks others up; of several changes of one key the last stays the last.
+            timers.sort_by(|a, b| a.key.cmp(&b.key));
+            look_up(db, &timers, true)?
+        }
     };
-    // In key order, as the store looks others up; of several changes of one key the last stays the last.
-    timers.sort_by(|a, b| a.key.cmp(&b.key));
-    let stored = db.batched_multi_get_cf(column_family, timers.iter().map(|change| &change.key), true);
     let mut previous: Option<(&[u8], Summary)> = None;
-    for (change, stored) in timers.into_iter().zip(stored) {
-        let of = |value: Option<&[u8]>| value.map_or(Ok(Summary::default()), summary);
+    for (change, before) in timers.into_iter().zip(before) {
         let now = of(change.value.as_deref())?;
         let before = match previous {
             Some((key, summary)) if key == &change.key[..] => summary,
-            _ => of(stored?.as_deref())?,
+            _ => before,
         };
         previous = Some((&change.key, now));
         for clock in Clock::ALL {
@@ -73,6 +82,17 @@ pub(super) fn follow(
     }
     batch.put(COUNT, count.to_be_bytes());
     Ok(count)
+}
+
+/// What lies under the keys of these changes, which may be sorted by them.
+fn look_up(db: &DB, changes: &[&ChangelogRecord], sorted: bool) -> Result<Vec<Summary>, Error> {
+    let Some(column_family) = db.cf_handle(COLUMN_FAMILY) else { return Ok(Vec::new()) };
+    let stored = db.batched_multi_get_cf(column_family, changes.iter().map(|change| &change.key), sorted);
+    stored.into_iter().map(|stored| Ok(of(stored?.as_deref())?)).collect()
+}
+
+fn of(value: Option<&[u8]>) -> Result<Summary, ListError> {
+    value.map_or(Ok(Summary::default()), summary)
 }
 
 /// Makes the index anew from the timers that are there; says how many they are.

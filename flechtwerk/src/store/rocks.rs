@@ -23,7 +23,7 @@ use super::ingest::Pending;
 use crate::compact::CompactBytes;
 use crate::format::ChangelogRecord;
 use crate::port::{Store, StoreError, StoreFactory, StoreId, StoreSize};
-use crate::timers::Clock;
+use crate::timers::{Clock, Summary};
 
 /// The layout of a database; one of another layout is not reused.
 const FORMAT: u32 = 1;
@@ -240,6 +240,36 @@ impl RocksStore {
             false => Ok(()),
         }
     }
+
+    /// One batch with its stamp; `before` as in [`Store::apply_over`], where it is known.
+    fn write(
+        &self,
+        changes: &[ChangelogRecord],
+        before: Option<&[Summary]>,
+        stamp: &str,
+    ) -> Result<(), StoreError> {
+        self.check_keys(changes)?;
+        let size = changes.iter().map(|ChangelogRecord { key, value }| {
+            key.len() + value.as_ref().map_or(0, |value| value.len()) + 12
+        });
+        let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
+        for at in in_key_order(changes.len(), |at| &changes[at].key) {
+            let ChangelogRecord { key, value } = &changes[at];
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch.put(STAMP, stamp);
+        let db = self.db()?;
+        let count = self.timers.load(Ordering::Acquire);
+        let count = index::follow(&db, changes, before, count, &mut batch)
+            .map_err(|error| self.index_error(error))?;
+        self.stamped.store(true, Ordering::Release);
+        db.write(batch).map_err(|source| self.write_error(source))?;
+        self.timers.store(count, Ordering::Release);
+        Ok(())
+    }
 }
 
 type Entry = (Box<[u8]>, Box<[u8]>);
@@ -284,27 +314,16 @@ impl Store for RocksStore {
     }
 
     fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError> {
-        self.check_keys(changes)?;
-        let size = changes.iter().map(|ChangelogRecord { key, value }| {
-            key.len() + value.as_ref().map_or(0, |value| value.len()) + 12
-        });
-        let mut batch = WriteBatch::with_capacity_bytes(size.sum::<usize>() + 128);
-        for at in in_key_order(changes.len(), |at| &changes[at].key) {
-            let ChangelogRecord { key, value } = &changes[at];
-            match value {
-                Some(value) => batch.put(key, value),
-                None => batch.delete(key),
-            }
-        }
-        batch.put(STAMP, stamp);
-        let db = self.db()?;
-        let timers = self.timers.load(Ordering::Acquire);
-        let timers =
-            index::follow(&db, changes, timers, &mut batch).map_err(|error| self.index_error(error))?;
-        self.stamped.store(true, Ordering::Release);
-        db.write(batch).map_err(|source| self.write_error(source))?;
-        self.timers.store(timers, Ordering::Release);
-        Ok(())
+        self.write(changes, None, stamp)
+    }
+
+    fn apply_over(
+        &self,
+        changes: &[ChangelogRecord],
+        timers: &[Summary],
+        stamp: &str,
+    ) -> Result<(), StoreError> {
+        self.write(changes, Some(timers), stamp)
     }
 
     fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {

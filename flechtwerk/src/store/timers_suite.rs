@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::suite::{Open, id, put};
 use crate::format::ChangelogRecord;
 use crate::port::Store;
-use crate::timers::{Clock, Pending, encode};
+use crate::timers::{Clock, Pending, Summary, encode};
 
 /// Event time and wall clock of the one timer of each that a key may have here.
 type Timers = (Option<i64>, Option<i64>);
@@ -110,6 +110,8 @@ fn finds_what_was_restored(open: Open<'_>) {
 #[derive(Clone, Debug)]
 enum Step {
     Apply(Vec<(u8, Timers)>),
+    /// One change of each key, as the runtime makes them: it says what lies there.
+    ApplyOver(BTreeMap<u8, Timers>),
     Restore(Vec<(u8, Timers)>),
     Reopen,
 }
@@ -118,7 +120,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let due = || prop::option::weighted(0.6, 0i64..500);
     let changes = prop::collection::vec((0u8..20, (due(), due())), 0..15);
     let step = prop_oneof![
-        8 => changes.clone().prop_map(Step::Apply),
+        4 => changes.clone().prop_map(Step::Apply),
+        6 => changes.clone().prop_map(|changes| Step::ApplyOver(changes.into_iter().collect())),
         2 => changes.prop_map(Step::Restore),
         1 => Just(Step::Reopen),
     ];
@@ -134,12 +137,22 @@ fn agrees_with_a_model(open: Open<'_>) {
         let mut store = open(&task, true).unwrap();
         let mut model: BTreeMap<u8, Timers> = BTreeMap::new();
         for (n, step) in steps.into_iter().enumerate() {
+            let known = model.clone();
             let mut made = |changes: Vec<(u8, Timers)>| -> Vec<ChangelogRecord> {
                 model.extend(changes.iter().copied());
                 changes.into_iter().map(|(key, timers)| change(&format!("k{key}"), timers)).collect()
             };
             match step {
                 Step::Apply(changes) => store.apply(&made(changes), &format!("s{n}")).unwrap(),
+                Step::ApplyOver(changes) => {
+                    let before = |key| {
+                        known.get(key).map(|timers| change("", *timers)).and_then(|change| change.value)
+                    };
+                    let before: Vec<_> =
+                        changes.keys().map(|key| Summary::of(before(key).as_deref())).collect();
+                    let changes = made(changes.into_iter().collect());
+                    store.apply_over(&changes, &before, &format!("s{n}")).unwrap();
+                }
                 Step::Restore(changes) => {
                     store.restore(&made(changes)).unwrap();
                     store.restored(Some(&format!("s{n}"))).unwrap();

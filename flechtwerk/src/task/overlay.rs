@@ -23,6 +23,8 @@ pub struct Layer {
     hasher: DefaultHashBuilder,
     /// By changelog key.
     due: DueIndex<CompactBytes>,
+    /// Once the batch is closed: the timers before it, for each change of timers.
+    timers: Vec<Summary>,
     bytes: usize,
 }
 
@@ -44,6 +46,11 @@ impl Layer {
     /// The final writes of a closed batch: one for each key, none where the state is what it was before.
     pub fn changes(&self) -> &[ChangelogRecord] {
         &self.changes
+    }
+
+    /// What was under each key of timers among the changes, in their order, before a closed batch.
+    pub fn timers(&self) -> &[Summary] {
+        &self.timers
     }
 
     fn place(&self, key: &[u8]) -> Option<usize> {
@@ -97,12 +104,16 @@ impl Layer {
         let before = std::mem::take(&mut self.before);
         let mut before = before.into_iter();
         let count = self.changes.len();
-        let due = &mut self.due;
+        let Layer { due, timers, .. } = self;
         self.changes.retain(|change| {
-            let keep = before.next().is_some_and(|before| before != change.value);
-            if !keep && change.is_of(Kind::Timer) {
-                let same = Summary::of(change.value.as_deref());
-                due.change(same, Summary::default(), || change.key.clone());
+            let before = before.next().flatten();
+            let keep = before != change.value;
+            if change.is_of(Kind::Timer) {
+                let before = Summary::of(before.as_deref());
+                match keep {
+                    true => timers.push(before),
+                    false => due.change(before, Summary::default(), || change.key.clone()),
+                }
             }
             keep
         });
@@ -302,8 +313,23 @@ mod tests {
         overlay.change(timer_key("other"), None, StateChange::Set(stored.clone()));
         let layer = overlay.close();
         assert_eq!(written(&layer), [(&b"\x01other"[..], Some(&stored[..]))]);
+        assert_eq!(layer.timers(), [timers::Summary::default()], "of those that are written");
         overlay.committing(Arc::new(layer));
         assert_eq!(due(&overlay, Clock::EventTime), [(5, &b"other"[..])]);
+    }
+
+    #[test]
+    fn a_closed_layer_says_what_timers_were_before() {
+        let mut overlay = Overlay::default();
+        let (two, five) = (timer(2, Clock::EventTime), timer(5, Clock::WallClock));
+        overlay.change(timer_key("b"), Some(two.clone()), StateChange::Set(five.clone()));
+        overlay.change(bytes("state"), Some(bytes("1")), set("2"));
+        overlay.change(timer_key("a"), Some(five.clone()), StateChange::Deleted);
+        // What was there before the batch, not before the last round of it.
+        overlay.change(timer_key("b"), Some(five.clone()), StateChange::Deleted);
+        let layer = overlay.close();
+        assert_eq!(layer.changes().len(), 3);
+        assert_eq!(layer.timers(), [&two, &five].map(|value| timers::Summary::of(Some(value))));
     }
 
     #[test]
