@@ -27,9 +27,12 @@ impl Function {
     pub(crate) fn with_parameters_as_meant(&self) -> Option<TokenStream> {
         let mut signature = self.signature.clone();
         let mut changed = false;
+        // Where another one comes by value, it may be the input, and this one stands in its place.
+        let first_is_input = self.signature.inputs.iter().skip(1).all(is_by_reference);
         for (n, parameter) in signature.inputs.iter_mut().enumerate() {
             let FnArg::Typed(parameter) = parameter else { return None };
-            if let Some(meant) = meant(n, &parameter.ty) {
+            let input = || Some(&*parameter.ty).filter(|_| n == 0 && first_is_input).and_then(input_as_meant);
+            if let Some(meant) = meant(n, &parameter.ty).or_else(input) {
                 *parameter.ty = meant;
                 changed = true;
             }
@@ -52,6 +55,19 @@ pub(crate) fn meant(n: usize, ty: &Type) -> Option<Type> {
         "Record" if n == 0 && matches!(ty, Type::Reference(_)) => Some(inner.clone()),
         _ => None,
     }
+}
+
+fn is_by_reference(parameter: &FnArg) -> bool {
+    matches!(parameter, FnArg::Typed(parameter) if matches!(&*parameter.ty, Type::Reference(_)))
+}
+
+/// An input of the user's own by `&`: its own type.
+fn input_as_meant(ty: &Type) -> Option<Type> {
+    let Type::Reference(reference) = ty else { return None };
+    let Type::Path(path) = &*reference.elem else { return None };
+    let head = path.path.segments.last()?.ident.to_string();
+    let is_other = ["State", "Out", "Timers", "Table", "Res"].contains(&head.as_str());
+    (!is_other && reference.mutability.is_none()).then(|| (*reference.elem).clone())
 }
 
 impl Parse for Function {

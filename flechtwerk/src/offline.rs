@@ -52,13 +52,17 @@ fn answer(pipeline: &Pipeline, arguments: Vec<String>) -> Result<String, String>
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         return Ok(help(pipeline));
     }
+    let mend = match arguments.iter().any(|argument| argument == "--dev") {
+        true => "build it with the feature `dev-broker`, which brings that one along",
+        false => MEND,
+    };
     let (asked, known, mut problems) = read(arguments);
     let command = asked.command.as_deref().unwrap_or("run");
     match command {
         "topology" | "check" => {}
         // Of a command that can't work the flags don't matter.
         known if COMMANDS.contains(&known) => {
-            return Err(format!("error: `{known}` needs a cluster, and {WITHOUT}; {MEND}\n"));
+            return Err(format!("error: `{known}` needs a cluster, and {WITHOUT}; {mend}\n"));
         }
         unknown => {
             let hint = match nearest(unknown, COMMANDS.iter().copied()) {
@@ -237,6 +241,8 @@ mod tests {
             let text = call(line).unwrap_err();
             assert!(text.contains("built without the feature `kafka`"), "{line}: {text}");
         }
+        let text = call("run --dev").unwrap_err();
+        assert!(text.contains("the feature `dev-broker`"), "{text}");
         let text = call("check").unwrap_err();
         assert!(
             text.contains("names are sound: `count`, `enrich` and `merge`") && text.contains("`kafka`"),

@@ -52,6 +52,29 @@ fn what_is_read_whole_is_made_as_well() {
     }
 }
 
+/// What the clients say of a broker that goes away would come after it.
+#[test]
+fn the_error_that_ends_it_is_the_last_line() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mut program, log) = run(env!("CARGO_BIN_EXE_rig"), "count", dir.path());
+    let said = || std::fs::read_to_string(&log).expect("the log");
+    wait_for("all tasks run", || said().matches("task is running").count() == 2);
+    let kafka = Kafka { brokers: address(&said()) };
+    // No UTF-8.
+    kafka.write("words", [Write { key: Some(vec![0xff]), ..Write::new("a", "x") }]);
+    assert_eq!(program.0.wait().expect("its end").code(), Some(1), "{}", said());
+    let said = said();
+    assert!(said.lines().last().is_some_and(|last| last.starts_with("error: stage count")), "{said}");
+}
+
+/// The address that the program has printed.
+fn address(said: &str) -> String {
+    let line =
+        said.lines().find(|line| line.contains("development broker")).expect("one line about the broker");
+    let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("its address");
+    address.trim_end_matches([':', ',']).to_owned()
+}
+
 #[test]
 fn a_development_broker_runs_inside_the_process_with_all_topics() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -67,8 +90,7 @@ fn a_development_broker_runs_inside_the_process_with_all_topics() {
         "{}",
         said()
     );
-    let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("its address");
-    let kafka = Kafka { brokers: address.trim_end_matches(':').to_owned() };
+    let kafka = Kafka { brokers: address(&said()) };
     assert_eq!((kafka.partitions("words"), kafka.partitions("counts")), (2, 2));
 
     let counts = Observer::start(&kafka, "counts");

@@ -15,7 +15,7 @@ impl Dev {
     pub(super) const PARTITIONS: i32 = 4;
 }
 
-/// A running development broker; it ends with this.
+/// A running development broker; it would end with this.
 pub(super) struct Running {
     /// Where it listens.
     pub(super) address: String,

@@ -136,14 +136,15 @@ fn main_with(pipeline: &Pipeline, call: Call, backend: &dyn Backend, output: &mu
     };
     if let Some(broker) = &dev {
         output.complain(&format!(
-            "development broker at {}: for development only, everything in it is gone at the end\n",
+            "development broker at {}, for any Kafka client: for development only, everything in it is gone at the end\n",
             broker.address
         ));
     }
     let session = Session { pipeline, program, settings, stages, warnings, backend, signals };
     let status = session.perform(asked, output);
-    // Only now: the pipeline leaves its groups first.
-    drop(dev);
+    // It ends with the process, which is now. If it ended before the last of the clients, what they say of it would come after the
+    // error that matters.
+    std::mem::forget(dev);
     status
 }
 

@@ -60,7 +60,29 @@ pub(super) fn create(
     if !missing.is_empty() {
         make(&missing, asker)?;
     }
-    Ok((summary(&existing, &missing, stages), then.problems))
+    let kept = kept(&existing, stages, args.partitions);
+    Ok((summary(&existing, &missing, stages) + &kept, then.problems))
+}
+
+/// What `--partitions` has not changed.
+fn kept(
+    existing: &BTreeMap<Arc<str>, TopicDescription>,
+    stages: &[Chosen],
+    partitions: Option<i32>,
+) -> String {
+    let Some(partitions) = partitions else { return String::new() };
+    let roles = roles(stages);
+    let other =
+        existing.iter().filter(|(name, topic)| roles.contains_key(*name) && topic.partitions != partitions);
+    let other: Vec<_> = other.map(|(name, _)| name.clone()).collect();
+    match other.is_empty() {
+        true => String::new(),
+        false => format!(
+            "--partitions {partitions} is for topics that are missing; {} {} the number above: another one would move keys\n",
+            list(&other),
+            if other.len() == 1 { "keeps" } else { "keep" },
+        ),
+    }
 }
 
 fn missing_topics(

@@ -33,6 +33,19 @@ fn topics_create_makes_what_is_missing_and_nothing_twice() {
     assert_eq!(call(&backend, "check").status, CLEAN);
 }
 
+#[test]
+fn topics_create_says_whose_number_it_leaves_alone() {
+    let backend = Fake::new(FakeCluster::default().topic("words", 4));
+    assert_eq!(call(&backend, "topics create --partitions 4").status, CLEAN);
+    let said = call(&backend, "topics create --partitions 3");
+    assert_eq!(said.status, CLEAN);
+    let last = said.out.lines().last().unwrap_or_default();
+    assert_eq!(
+        last,
+        "--partitions 3 is for topics that are missing; `alerts`, `counts` and `words` keep the number above: another one would move keys"
+    );
+}
+
 /// Creates the topics of a pipeline; what it says, in words, and what it does.
 fn created(pipeline: &'static Pipeline) -> (Vec<String>, Vec<String>) {
     let backend = Fake::new(FakeCluster::default());
