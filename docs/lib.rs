@@ -1,5 +1,5 @@
 //! Every Rust block of the book, README.md and ARCHITECTURE.md as a doctest: `cargo test --doc -p flechtwerk-docs`.
-//! The sibling `pages.rs` checks what is not Rust: commands, links, the table of contents and the names of tests.
+//! The sibling `pages.rs` checks what is not Rust: commands, links and the table of contents.
 // The pages are written for mdBook and for a reader of the repository: their links lead to files.
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags, rustdoc::bare_urls)]
 

@@ -50,6 +50,7 @@
 //! - `tls`, `sasl`, `zstd`: for clusters that ask for them.
 //! - `cbor`, `avro`, `protobuf`: the codecs of these names.
 //! - `schema-registry`: the codec [`Confluent`](codec::Confluent), for `avro` and `protobuf` with schemas in a registry.
+//! - `dev-broker`: `run --dev`, the program on a development broker of its own, for first steps. It brings `kafka` along.
 
 #[cfg(feature = "runtime")]
 #[macro_use]

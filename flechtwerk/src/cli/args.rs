@@ -14,7 +14,8 @@ Every setting can be given in three places, the first of these wins: as a flag, 
 environment variable, `FLECHTWERK_COMMIT_INTERVAL=50ms`; in the TOML file of --config, `commit_interval = \"50ms\"`
 (--topic as a table [topic], -X as a table [kafka]; in the environment FLECHTWERK_TOPIC=a=b,c=d and
 FLECHTWERK_KAFKA_SOCKET_KEEPALIVE_ENABLE=true). Secrets are read from files of their own, or from
-FLECHTWERK_SASL_PASSWORD and FLECHTWERK_TLS_KEY_PASSWORD, never from the command line.
+FLECHTWERK_SASL_PASSWORD, FLECHTWERK_TLS_KEY_PASSWORD, FLECHTWERK_SCHEMA_REGISTRY_PASSWORD and
+FLECHTWERK_SCHEMA_REGISTRY_TOKEN, never from the command line.
 
 Exit status: 0 clean stop, 1 failed while running, 2 wrong usage or a failed startup check.";
 

@@ -38,7 +38,7 @@ const LET_GO_LIMIT: Duration = Duration::from_secs(1);
 /// Time to leave a group once its tasks have ended.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 /// Time to close the clients once the groups are left. These three limits are what a stop may take beyond
-/// `shutdown_timeout`: 10 seconds (S11.4).
+/// `shutdown_timeout`: 10 seconds (S11.4), and what tables and resources take to close comes on top.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 /// One stage to run, with what the startup checks have found.
