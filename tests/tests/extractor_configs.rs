@@ -77,7 +77,7 @@ fn of_a_config_in_two_partitions_the_latest_counts() {
         put(old, 1_000, &format!("{key}-gone"), Some("old"));
     }
     let seen = case.observe("items");
-    let mut instance = case.start();
+    let mut instance = case.rig.start();
     wait_for("both are polled", || !said(&seen, "a").is_empty() && !said(&seen, "b").is_empty());
     // While it runs.
     for (key, new, old) in [("a", 0, 1), ("b", 1, 0)] {
@@ -99,7 +99,8 @@ fn of_a_config_in_two_partitions_the_latest_counts() {
 fn a_null_under_a_key_that_does_not_decode_is_no_config() {
     let case = Case::new(RIG, "fetch", 1, &["feeds", "items"]).arg(ANY_PORT.0, ANY_PORT.1);
     case.kafka.write(case.topic("feeds"), [Write { key: Some(b"\xff".into()), ..Write::default() }]);
-    let mut instance = case.start();
+    let mut instance = case.rig.start();
+    instance.wait_for_log("token is running");
     let probe = Probe::of(&instance);
     let counted = probe.metric("flechtwerk_invalid_records_total", "outcome=\"crash\"");
     assert_eq!(counted.unwrap_or(0.0), 0.0);
