@@ -91,7 +91,7 @@ pub(crate) static POLL_BOTH: StageInfo = extractor("poll-both", &[&WORDS, &COUNT
 pub(crate) static TICK: StageInfo = extractor("tick", &[], &[STATE, Part::Output(&ALERTS)]);
 
 static ITEMS: TopicInfo = topic("items", "demo::Items");
-static TABLE: TableInfo = TableInfo { topic: &ITEMS, make: || unreachable!("this table is never read") };
+static TABLE: TableInfo = TableInfo { topic: &ITEMS, make: |_| unreachable!("this table is never read") };
 
 /// words -> alerts, with the table items and a resource.
 pub(crate) static LOOKUP: StageInfo = StageInfo {

@@ -23,7 +23,7 @@ pub enum Next {
     /// There is more: the next page at once, as soon as this one is committed.
     ///
     /// A source that answers this for ever without anything new is an error: after a hundred such pages in a row the
-    /// process stops.
+    /// process stops. A call that took a second or more, such as a long poll, is none of them.
     Again,
     /// Nothing new for now: the next page after the extractor's `poll_interval`.
     Idle,

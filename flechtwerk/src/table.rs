@@ -11,7 +11,7 @@ use hashbrown::DefaultHashBuilder;
 use rpds::HashTrieMapSync;
 
 use crate::codec::Codec;
-use crate::glue::{self, Env, Share, TableInfo};
+use crate::glue::{self, Env, Share, TableInfo, Written};
 use crate::shared::SharedPart;
 use crate::topic::{Key, Topic};
 
@@ -87,6 +87,9 @@ pub(crate) struct Rows<T: TableTopic> {
 struct Held<R> {
     row: R,
     bytes: u32,
+    /// The two parts of a [`Written`], which take less room so.
+    partition: i32,
+    timestamp: i64,
 }
 
 impl<T: TableTopic> Table<T> {
@@ -160,10 +163,18 @@ impl<T: TableTopic> Rows<T> {
         self.bytes
     }
 
-    pub(crate) fn insert(&mut self, key: Key<T>, row: Row<T>, bytes: usize) {
+    pub(crate) fn insert(&mut self, key: Key<T>, row: Row<T>, bytes: usize, written: Written) {
         self.forget(&key);
         self.bytes += bytes;
-        self.map.insert_mut(key, Held { row, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) });
+        let Written { timestamp, partition } = written;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.map.insert_mut(key, Held { row, bytes, partition, timestamp });
+    }
+
+    /// When and where the row of a key was written.
+    pub(crate) fn written(&self, key: &Key<T>) -> Option<Written> {
+        let held = self.map.get(key)?;
+        Some(Written { timestamp: held.timestamp, partition: held.partition })
     }
 
     pub(crate) fn remove(&mut self, key: &Key<T>) {
@@ -207,7 +218,7 @@ impl<T> Clone for Table<T> {
 impl<T: TableTopic> FromIterator<(Key<T>, Row<T>)> for Table<T> {
     fn from_iter<I: IntoIterator<Item = (Key<T>, Row<T>)>>(rows: I) -> Self {
         let mut table = Rows::new();
-        rows.into_iter().for_each(|(key, row)| table.insert(key, row, 0));
+        rows.into_iter().for_each(|(key, row)| table.insert(key, row, 0, Written::default()));
         table.into()
     }
 }

@@ -186,7 +186,7 @@ flechtwerk::pipeline!(
     stages_state::tally, stages_state::merge, stages_state::merge_by_time, stages_state::route, stages_state::ratio,
     stages_state::turn, stages_state::describe, stages_state::named,
     stages_operations::aloud, stages_operations::count_aloud,
-    stages_extract::fetch, stages_extract::fetch_odd, stages_extract::pulse,
+    stages_extract::fetch, stages_extract::fetch_odd, stages_extract::pulse, stages_extract::repeat,
     stages_invalid::judge,
     stages_upgrade::first::aged,
     stages_timers::plan, stages_timers::remind,

@@ -131,3 +131,10 @@ pub async fn fetch_odd(
 ) -> flechtwerk::Result<Next> {
     page(&feed.value, &feed.key, cursor, out).await
 }
+
+/// Has no cursor: sends what the config says, again and again.
+#[extractor(config = Feeds, poll_interval = "50ms")]
+pub async fn repeat(feed: &Record<Feeds>, out: &mut Out<Items>) -> flechtwerk::Result<Next> {
+    out.send(feed.key.clone(), feed.value.clone());
+    Ok(Next::Idle)
+}

@@ -10,8 +10,9 @@ use crate::stages_state::{Sum, tally};
 #[topic("dead-words", key = Nullable<Bytes>, value = Nullable<Bytes>)]
 pub struct DeadWords;
 
-/// A byte that is no UTF-8, and what to do.
+/// A byte that is no UTF-8, and what to do. Says in the log that it was asked: `judged OFFSET`.
 fn sentence(record: &Invalid<'_>) -> Answer {
+    eprintln!("judged {}", record.offset());
     match (record.value().map(|value| &value[..]), record.value_of::<Words>()) {
         (Some(b"\xffskip"), _) => Answer::Skip,
         (Some(b"\xffinstead"), Some(value)) => value.instead("x".into()),

@@ -29,6 +29,9 @@ fn length(key: &Key<Lengths>, text: Value<Lengths>) -> Result<usize, std::fmt::E
     eprintln!("enriched {key} {text}");
     match text.as_str() {
         "refuse" => Err(std::fmt::Error),
+        "hang" => loop {
+            std::thread::sleep(Duration::from_secs(1));
+        },
         text => Ok(text.len()),
     }
 }
@@ -66,6 +69,32 @@ pub async fn measure(
 ) -> flechtwerk::Result {
     let length = lengths.get(&word.key).map_or("-".to_owned(), usize::to_string);
     out.send(word.key, format!("{length} {}", items.len()));
+    Ok(())
+}
+
+/// A key that can't be looked up if it is `trap`.
+#[derive(PartialEq, Eq, Deserialize, serde::Serialize)]
+pub struct Trap(String);
+
+impl std::hash::Hash for Trap {
+    fn hash<H: std::hash::Hasher>(&self, hasher: &mut H) {
+        assert!(self.0 != "trap", "the trap snaps shut");
+        self.0.hash(hasher);
+    }
+}
+
+/// A table with such keys.
+#[topic("traps", key = Json<Trap>, value = Utf8)]
+pub struct Traps;
+
+/// Puts the number of traps behind each word.
+#[transformer(inputs = [Words])]
+pub async fn set_traps(
+    word: Record<Words>,
+    traps: &Table<Traps>,
+    out: &mut Out<Joined>,
+) -> flechtwerk::Result {
+    out.send(word.key, traps.len().to_string());
     Ok(())
 }
 
@@ -206,5 +235,5 @@ pub async fn ring(
 
 flechtwerk::pipeline!(
     /// Stages that share; named as the other pipeline of the tests is.
-    pub SHARED = "rig": [look_up, measure, ring], resources = [bell, clock, hammer, spring]
+    pub SHARED = "rig": [look_up, measure, set_traps, ring], resources = [bell, clock, hammer, spring]
 );

@@ -99,6 +99,36 @@ fn each_answer_is_carried_out_and_counted() {
     assert!(instance.log().contains(&line), "{line:?} in\n{}", instance.log());
 }
 
+/// S8.3a: not when it is decided. The batch waits for its third record, since the next commit is due in an hour.
+#[test]
+fn what_was_decided_counts_once_it_is_committed() {
+    let case = judge()
+        .arg("--metrics-listen", "127.0.0.1:0")
+        .arg("--commit-interval", "1h")
+        .arg("--max-poll-records", "3");
+    let mut instance = case.start();
+    let probe = Probe::of(&instance);
+    let counted = |outcome: &str| {
+        let labels = format!("topic=\"{}\",outcome=\"{outcome}\"", case.topic("words"));
+        probe.metric("flechtwerk_invalid_records_total", &labels)
+    };
+    let (k, bad) = (Some(&b"k"[..]), Some(&b"\xff"[..]));
+    write(&case, &[(k, Some(b"\xffskip"))]);
+    instance.wait_for_log("judged 0");
+    write(&case, &[(k, bad)]);
+    instance.wait_for_log("judged 1");
+    // The round of the first one has ended by now.
+    assert_eq!((counted("skip"), counted("dead_letter")), (Some(0.0), Some(0.0)));
+    write(&case, &[(k, Some(b"\xffinstead"))]);
+    case.wait_committed("words", 3);
+    wait_for("the counts of a committed batch", || counted("instead") == Some(1.0));
+    assert_eq!(
+        (counted("skip"), counted("dead_letter"), counted("crash")),
+        (Some(1.0), Some(1.0), Some(0.0))
+    );
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+}
+
 #[test]
 fn skipped_records_are_committed_without_any_other() {
     let case = judge();

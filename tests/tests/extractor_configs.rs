@@ -54,6 +54,59 @@ fn the_topic_may_decide_about_configs_that_do_not_decode() {
     assert_eq!(source.requests_for("lost"), 0);
 }
 
+/// S9.2f: a config that lies in two partitions is the one that was written later, whichever is read first. Where the keys that were
+/// moved lie is told by which of both is right.
+#[test]
+fn of_a_config_in_two_partitions_the_latest_counts() {
+    let case = Case::new(RIG, "repeat", 2, &["feeds", "items"]);
+    let put = |partition, timestamp, key: &str, value: Option<&str>| {
+        let value = value.map(|value| value.as_bytes().to_vec());
+        let at = Write { partition: Some(partition), timestamp: Some(timestamp), ..Write::default() };
+        case.kafka.write(case.topic("feeds"), [Write { key: Some(key.into()), value, ..at }]);
+    };
+    let said = |seen: &Observer, key: &str| {
+        let of_key = seen.seen().into_iter().filter(|one| one.key_text() == key);
+        let mut values: Vec<String> = of_key.map(|one| one.value_text()).collect();
+        values.dedup();
+        values
+    };
+    for (key, new, old) in [("a", 0, 1), ("b", 1, 0)] {
+        put(new, 2_000, key, Some("new"));
+        put(old, 1_000, key, Some("old"));
+        put(new, 2_000, &format!("{key}-gone"), None);
+        put(old, 1_000, &format!("{key}-gone"), Some("old"));
+    }
+    let seen = case.observe("items");
+    let mut instance = case.rig.start();
+    wait_for("both are polled", || !said(&seen, "a").is_empty() && !said(&seen, "b").is_empty());
+    // While it runs.
+    for (key, new, old) in [("a", 0, 1), ("b", 1, 0)] {
+        put(new, 2_500, key, Some("new"));
+        put(old, 1_500, key, Some("old"));
+        put(old, 3_000, key, Some("newest"));
+    }
+    let last = |key| said(&seen, key).pop().as_deref() == Some("newest");
+    wait_for("the last ones are polled", || last("a") && last("b"));
+    assert_eq!(instance.terminate(STOP), 0, "log:\n{}", instance.log());
+    for key in ["a", "b"] {
+        assert_eq!(said(&seen, key), ["new", "newest"]);
+        assert_eq!(said(&seen, &format!("{key}-gone")), [""; 0]);
+    }
+}
+
+/// S10.5d: nobody is asked about a null, whatever its key is, and nothing is counted.
+#[test]
+fn a_null_under_a_key_that_does_not_decode_is_no_config() {
+    let case = Case::new(RIG, "fetch", 1, &["feeds", "items"]).arg(ANY_PORT.0, ANY_PORT.1);
+    case.kafka.write(case.topic("feeds"), [Write { key: Some(b"\xff".into()), ..Write::default() }]);
+    let mut instance = case.rig.start();
+    instance.wait_for_log("token is running");
+    let probe = Probe::of(&instance);
+    let counted = probe.metric("flechtwerk_invalid_records_total", "outcome=\"crash\"");
+    assert_eq!(counted.unwrap_or(0.0), 0.0);
+    assert_eq!(instance.terminate(STOP), 0, "log:\n{}", instance.log());
+}
+
 /// S7.3c: the group has no offset left that could tell of the changelog, since Kafka forgets those of a topic that is deleted.
 #[test]
 fn a_changelog_that_is_gone_is_noticed_without_a_config_topic() {

@@ -265,7 +265,8 @@ fn a_config_that_does_not_decode_stops_the_stage_and_only_the_last_of_a_key_coun
     let mut instance = case.rig.start();
     assert_eq!(instance.wait(STOP), 1);
     says(&instance.log(), &[&place]);
-    assert!(!instance.log().contains("token is running"));
+    assert!(!instance.log().contains("assigned"), "the group was joined:\n{}", instance.log());
+    assert_eq!(case.kafka.members(&case.application_id()), 0);
     // Corrected: the old one is still in the topic and bothers nobody.
     configure(&case, &[("bad", &source.value())]);
     let seen = case.observe("items");

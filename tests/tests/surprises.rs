@@ -102,6 +102,28 @@ fn what_is_read_whole_and_made_anew_meanwhile_stops_the_process() {
     }
 }
 
+/// S9.1f, S10.3f: what lies in the new partitions would never be read, and of configs instances that start meanwhile would poll others
+/// than these do.
+#[test]
+fn what_is_read_whole_and_gets_more_partitions_stops_the_process() {
+    let [table, cursors] = whole_topics();
+    let without_cursors = (Case::new(RIG, "repeat", 1, &["feeds", "items"]), "feeds");
+    for (mend, (case, topic)) in
+        ["start again", "`reset`", "start all instances"].into_iter().zip([table, cursors, without_cursors])
+    {
+        case.write(topic, &[("off", "off")]);
+        let mut instance = case.rig.start();
+        instance.wait_for_log("is running");
+        case.kafka.add_partitions(case.topic(topic), 2);
+        assert_eq!(instance.wait(Duration::from_secs(120)), 1, "{topic}: {}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        let expected =
+            format!("topic {} has 2 partitions now, and had 1 when this process started", case.topic(topic));
+        assert!(error.contains(&expected) && error.contains(mend), "{topic}: {log}");
+    }
+}
+
 #[test]
 fn what_is_read_whole_and_deleted_meanwhile_stops_the_process() {
     for (case, topic) in whole_topics() {

@@ -93,6 +93,74 @@ fn read_to_its_end_before_the_group_is_joined() {
     assert_eq!(case.kafka.members(&case.application_id()), 0);
 }
 
+/// S9.1a: not the first partition alone.
+#[test]
+fn every_partition_is_read_before_the_group_is_joined() {
+    let case = Case::new(SHARED, "look_up", 3, &["words", "joined", "items"]);
+    let on = |partition: i32, key: &str, value: &str| Write {
+        partition: Some(partition),
+        ..Write::new(key, value)
+    };
+    let items = (0..3000).map(|n| on(n % 3, &format!("i{n}"), &format!("item {n}")));
+    case.kafka.write(case.topic("items"), items);
+    case.write("words", &[("i2997", "get"), ("i2998", "get"), ("i2999", "get"), ("k", "size")]);
+    let mut instance = case.start();
+    let output = case.observe("joined");
+    assert_eq!(sorted(&output, 0..4), ["3000", "item 2997", "item 2998", "item 2999"]);
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+    for partition in 0..3 {
+        let key = format!("bad{partition}");
+        let bad = Write { value: Some(b"\xff".into()), ..on(partition, &key, "") };
+        case.kafka.write(case.topic("items"), [bad]);
+        let mut instance = case.rig.start();
+        assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
+        let log = instance.log();
+        let place = format!("the value of {}/{partition} offset 1000 can't be decoded", case.topic("items"));
+        assert!(log.contains(&place), "{place:?} in:\n{log}");
+        assert!(!log.contains("assigned"), "the group was joined:\n{log}");
+        assert_eq!(case.kafka.members(&case.application_id()), 0);
+        case.kafka.write(case.topic("items"), [Write { value: None, ..on(partition, &key, "") }]);
+    }
+}
+
+/// S9.2h: nobody calls it, so that nobody would catch it: `Hash` of a key.
+#[test]
+fn a_panic_in_the_thread_of_a_table_stops_the_process() {
+    for running in [false, true] {
+        let case = Case::new(SHARED, "set_traps", 1, &["words", "joined", "traps"]);
+        case.write("traps", &[("\"one\"", "x")]);
+        let trap = || case.write("traps", &[("\"trap\"", "x")]);
+        let mut instance = if running {
+            let instance = case.start();
+            trap();
+            instance
+        } else {
+            trap();
+            case.rig.start()
+        };
+        assert_eq!(instance.wait(STOP), 1, "{}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        for text in
+            [&*format!("table {} of stage set_traps", case.topic("traps")), "the trap snaps shut", "`Hash`"]
+        {
+            assert!(error.contains(text), "{text:?} in:\n{log}");
+        }
+        assert_eq!(log.contains("assigned"), running, "{log}");
+    }
+}
+
+/// S11.4d: a table's code that does not come back holds a stop up for two seconds, and then it is left.
+#[test]
+fn a_stop_does_not_wait_for_a_table_that_hangs() {
+    let case = case("measure");
+    case.write("lengths", &[("k", "hang")]);
+    let mut instance = case.rig.start();
+    instance.wait_for_log("enriched k hang");
+    assert_eq!(instance.terminate(STOP), 0, "{}", instance.log());
+    assert!(instance.log().contains("a table's thread has not ended in time"), "{}", instance.log());
+}
+
 /// S9.2: the same while the stage runs.
 #[test]
 fn a_record_that_does_not_decode_stops_a_running_stage() {

@@ -341,11 +341,31 @@ fn reset_marks_then_makes_the_changelog_anew_then_clears_the_mark() {
     assert_eq!(call(&backend, "check --stage count").status, CLEAN);
 }
 
+/// S11.1f: the beginning is where the oldest record is that Kafka still has; what lies before it could not be read.
+#[test]
+fn reset_to_the_beginning_is_to_the_oldest_record_there_is() {
+    let backend = Fake::new(used().oldest("words", 0, 2));
+    let ended = call(&backend, "reset --stage count --execute");
+    assert_eq!(ended.status, CLEAN, "{}", ended.err);
+    let changes = backend.cluster.changes();
+    let commits: Vec<_> = changes.iter().filter(|change| change.starts_with("commit")).collect();
+    assert_eq!(
+        commits,
+        [
+            r#"commit demo-count words/0 2 "resetting""#,
+            r#"commit demo-count words/1 0 "resetting""#,
+            r#"commit demo-count words/0 2 """#,
+            r#"commit demo-count words/1 0 """#,
+        ]
+    );
+}
+
 #[test]
 fn reset_cut_short_at_any_step_stops_the_start_until_it_is_repeated() {
-    for step in ["delete", "create", "commit "] {
+    // In the order of the steps; the last commit clears the mark.
+    for (commits, step) in [(0, "commit "), (0, "delete"), (0, "create"), (1, "commit ")] {
         let backend = Fake::new(used());
-        backend.cluster.fail(step, ErrorKind::Hopeless);
+        backend.cluster.fail_after(commits, step, ErrorKind::Hopeless);
         let ended = call(&backend, "reset --stage count --execute");
         assert_eq!(ended.status, REFUSED, "{step}");
         assert!(
@@ -354,6 +374,10 @@ fn reset_cut_short_at_any_step_stops_the_start_until_it_is_repeated() {
             ended.err
         );
         backend.cluster.mend();
+        let changes = backend.cluster.changes();
+        let marks = changes.iter().filter(|change| change.contains("resetting")).count();
+        let first = (commits, step) == (0, "commit ");
+        assert_eq!((marks, changes.is_empty()), if first { (0, true) } else { (2, false) }, "{changes:?}");
         // A first step that failed has changed nothing; the stamp of the last run still stops the start.
         assert_eq!(call(&backend, "check --stage count").status, REFUSED, "{step}");
         assert_eq!(call(&backend, "reset --stage count --execute").status, CLEAN, "{step}");

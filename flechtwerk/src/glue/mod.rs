@@ -31,12 +31,13 @@ pub use policy::{
 };
 pub use resource::*;
 pub use round::*;
+pub(crate) use runner::panicked;
 pub use shared::*;
 pub use stage::*;
 pub use table::*;
 pub use topics::Topics;
 pub use upgrade::{UpgradeFn, Upgraded, old_state, old_version, read, step, upgraded};
-pub use whole::{Broken, Refused};
+pub use whole::{Broken, Deleted, Refused, Written};
 
 pub use crate::codec::Codec;
 pub use crate::codec::schema::{Of, OwnSchema, RegisteredSchema, SchemaInfo};

@@ -314,7 +314,8 @@ pub(super) fn caught<T>(call: impl FnOnce() -> Result<T, Trouble>) -> Result<T, 
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
+/// What a panic of the user's code is.
+pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Trouble {
     let message = match panic.downcast::<String>() {
         Ok(message) => *message,
         Err(panic) => {

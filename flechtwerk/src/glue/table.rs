@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::runner::caught;
-use super::whole::{Broken, Refused};
+use super::whole::{Broken, Deleted, Refused, Written};
 use super::{Cause, FailureKind, RawRecord, RecordPart, Settled, TopicInfo, Trouble, policy};
 use crate::codec;
 use crate::error::BoxError;
@@ -19,14 +19,15 @@ use crate::topic::{Key, Topic, Value};
 pub struct TableInfo {
     /// Its topic.
     pub topic: &'static TopicInfo,
-    /// Makes one that is empty.
-    pub make: fn() -> Box<dyn AnyTable>,
+    /// Makes one that is empty, of so many partitions.
+    pub make: fn(partitions: i32) -> Box<dyn AnyTable>,
 }
 
 /// A table that is being filled.
 pub trait AnyTable: Send {
     /// Takes a record, for this stage and maybe others. It shows with the next [`AnyTable::publish`], unless another one of
-    /// its key comes before. The answer says what became of it if it did not decode and that did not matter.
+    /// its key comes before; one that is older than what another partition has of its key is left out. The answer says what became
+    /// of it if it did not decode and that did not matter.
     fn take(&mut self, record: &RawRecord, stage: &'static str) -> Option<Settled>;
     /// Makes a version of what was taken. It is refused if the last record of a key could not be taken (S9.2).
     fn publish(&mut self) -> Result<(), Refused>;
@@ -39,12 +40,13 @@ pub trait AnyTable: Send {
 }
 
 /// Makes an empty table.
-pub fn table<T: TableTopic>() -> Box<dyn AnyTable> {
+pub fn table<T: TableTopic>(partitions: i32) -> Box<dyn AnyTable> {
     Box::new(Filling::<T> {
         rows: Rows::new(),
         pending: HashMap::default(),
         published: Rows::new(),
         broken: Broken::default(),
+        deleted: Deleted::new(partitions),
     })
 }
 
@@ -56,6 +58,8 @@ struct Filling<T: TableTopic> {
     published: Rows<T>,
     /// By the bytes of the key, which may be what does not decode.
     broken: Broken<Option<Bytes>>,
+    /// By the same.
+    deleted: Deleted<Option<Bytes>>,
 }
 
 struct Pending<V> {
@@ -63,31 +67,63 @@ struct Pending<V> {
     value: Option<V>,
     bytes: usize,
     at: Cause,
+    written: Written,
 }
 
 impl<T: TableTopic> Filling<T> {
-    fn put(&mut self, record: &RawRecord, key: Key<T>, value: Option<Value<T>>) -> Result<(), Trouble> {
+    fn put(
+        &mut self,
+        record: &RawRecord,
+        written: Written,
+        key: Key<T>,
+        value: Option<Value<T>>,
+    ) -> Result<(), Trouble> {
+        match value {
+            None => self.deleted.insert(|| record.key.as_ref().map(own), written),
+            Some(_) => self.deleted.remove(&record.key),
+        }
         let (bytes, at) = (record.size(), record.at());
         if T::ENRICHED {
-            self.pending.insert(key, Pending { value, bytes, at });
+            self.pending.insert(key, Pending { value, bytes, at, written });
             return Ok(());
         }
-        self.rows.put(key, value, bytes)
+        self.rows.put(key, value, bytes, written)
     }
 
-    fn try_take(&mut self, record: &RawRecord, stage: &'static str) -> Result<Option<Settled>, Trouble> {
-        let (part, error, decide) = match (decode::<T>(record), T::ON_INVALID) {
-            (Ok((key, value)), _) => return self.put(record, key, value).map(|()| None),
+    /// When the key of a record was written last before; its key, if it decodes.
+    fn written(&self, record: &RawRecord, key: Option<&Key<T>>) -> Option<Written> {
+        // What does not decode came behind what there is of the key.
+        let broken = self.broken.written(&record.key);
+        let pending = || key.and_then(|key| self.pending.get(key)).map(|pending| pending.written);
+        let row = || key.and_then(|key| self.rows.written(key));
+        broken.or_else(pending).or_else(row).or_else(|| self.deleted.written(&record.key))
+    }
+
+    fn try_take(
+        &mut self,
+        record: &RawRecord,
+        written: Written,
+        key: Result<Key<T>, Trouble>,
+        stage: &'static str,
+    ) -> Result<Option<Settled>, Trouble> {
+        let decoded = key.and_then(|key| Ok((key, decode_value::<T>(record)?)));
+        let (part, error, decide) = match (decoded, T::ON_INVALID) {
+            (Ok((key, value)), _) => return self.put(record, written, key, value).map(|()| None),
             // There is no row of a key that does not decode, so nothing is left to delete.
-            (Err((FailureKind::Decode(RecordPart::Key), _)), _) if deletes::<T>(record) => return Ok(None),
+            (Err((FailureKind::Decode(RecordPart::Key), _)), _) if deletes::<T>(record) => {
+                self.deleted.insert(|| record.key.as_ref().map(own), written);
+                return Ok(None);
+            }
             (Err((FailureKind::Decode(part), error)), Some(decide)) => (part, error, decide),
             (Err(trouble), _) => return Err(trouble),
         };
         let Some(instead) = policy::of_topic::<T>(decide, record, stage, part, error)? else {
             return Ok(Some(Settled::Skip));
         };
-        let (key, value) = decode::<T>(&instead).or_else(|(_, error)| policy::not_read_back(part, &error))?;
-        self.put(&instead, key, value).map(|()| Some(Settled::Instead))
+        let (key, value) = decode_key::<T>(&instead)
+            .and_then(|key| Ok((key, decode_value::<T>(&instead)?)))
+            .or_else(|(_, error)| policy::not_read_back(part, &error))?;
+        self.put(&instead, written, key, value).map(|()| Some(Settled::Instead))
     }
 }
 
@@ -96,34 +132,41 @@ fn deletes<T: TableTopic>(record: &RawRecord) -> bool {
     record.value.as_ref().is_none_or(|value| value.is_empty() && T::EMPTY_IS_DELETE)
 }
 
-/// Key and value of a record; no value deletes the key.
-fn decode<T: TableTopic>(record: &RawRecord) -> Result<(Key<T>, Option<Value<T>>), Trouble> {
-    // The bytes of many records share one buffer, which a row made of such bytes would keep alive for all of them.
-    let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
+/// The bytes of many records share one buffer, which a row made of such bytes would keep alive for all of them.
+fn own(bytes: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(bytes)
+}
+
+fn decode_key<T: TableTopic>(record: &RawRecord) -> Result<Key<T>, Trouble> {
     let key = record.key.as_ref().map(own);
-    let key = caught(|| {
-        codec::decode_key::<T>(key.as_ref()).map_err(|error| codec::trouble(RecordPart::Key, error))
-    })?;
-    let value = match &record.value {
-        Some(value) if !deletes::<T>(record) => Some(caught(|| {
+    caught(|| codec::decode_key::<T>(key.as_ref()).map_err(|error| codec::trouble(RecordPart::Key, error)))
+}
+
+/// No value deletes the key.
+fn decode_value<T: TableTopic>(record: &RawRecord) -> Result<Option<Value<T>>, Trouble> {
+    let value = record.value.as_ref().filter(|_| !deletes::<T>(record));
+    let decode = |value| {
+        caught(|| {
             codec::decode_value::<T>(Some(&own(value)))
                 .map_err(|error| codec::trouble(RecordPart::Value, error))
-        })?),
-        _ => None,
+        })
     };
-    Ok((key, value))
+    value.map(decode).transpose()
 }
 
 impl<T: TableTopic> AnyTable for Filling<T> {
     fn take(&mut self, record: &RawRecord, stage: &'static str) -> Option<Settled> {
-        let taken = self.try_take(record, stage);
-        self.broken.note(record.key.clone(), record, taken)
+        let key = decode_key::<T>(record);
+        let written = Written::of(record).behind(self.written(record, key.as_ref().ok()))?;
+        let taken = self.try_take(record, written, key, stage);
+        self.broken.note(record.key.clone(), record, written, taken)
     }
 
     fn publish(&mut self) -> Result<(), Refused> {
         self.broken.first()?;
-        for (key, Pending { value, bytes, at }) in self.pending.drain() {
-            self.rows.put(key, value, bytes).map_err(|trouble| Refused { at, trouble })?;
+        self.deleted.settle();
+        for (key, Pending { value, bytes, at, written }) in self.pending.drain() {
+            self.rows.put(key, value, bytes, written).map_err(|trouble| Refused { at, trouble })?;
         }
         self.published = self.rows.clone();
         Ok(())
@@ -144,12 +187,18 @@ impl<T: TableTopic> AnyTable for Filling<T> {
 
 impl<T: TableTopic> Rows<T> {
     /// Takes a record; one without a value deletes.
-    fn put(&mut self, key: Key<T>, value: Option<Value<T>>, bytes: usize) -> Result<(), Trouble> {
+    fn put(
+        &mut self,
+        key: Key<T>,
+        value: Option<Value<T>>,
+        bytes: usize,
+        written: Written,
+    ) -> Result<(), Trouble> {
         match value {
             None => self.remove(&key),
             Some(value) => {
                 let row = caught(|| T::row(&key, value).map_err(|error| (FailureKind::User, error)))?;
-                self.insert(key, row, bytes);
+                self.insert(key, row, bytes, written);
             }
         }
         Ok(())

@@ -12,7 +12,8 @@ use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue
 use super::logging::{Servant, Source};
 use crate::glue::RawRecord;
 use crate::port::{
-    BrokerError, ErrorKind, Queue as QueuePort, Reader, ReaderKind, Taken, TopicPartition, Wake, Watermarks,
+    BrokerError, ErrorKind, Queue as QueuePort, Reader, ReaderKind, Taken, TopicNow, TopicPartition, Wake,
+    Watermarks,
 };
 
 /// A reader. Its queues may outlive it: the client goes with the last of them.
@@ -115,12 +116,12 @@ impl Reader for KafkaReader {
         Ok(Watermarks { low, stable, high: high.max(stable) })
     }
 
-    fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError> {
+    fn topic(&self, topic: &Arc<str>, limit: Duration) -> Result<TopicNow, BrokerError> {
         let Shared { handle, source, .. } = &*self.shared;
         let failed = |error| source.explain(broker_error(error, ErrorKind::Retriable));
         let described = handle.describe_topics(std::slice::from_ref(topic), limit).map_err(failed)?;
         match described.into_iter().next() {
-            Some((_, Ok(state))) => Ok(state.id),
+            Some((_, Ok(state))) => Ok(TopicNow { id: state.id, partitions: state.partitions }),
             Some((_, Err(error))) => Err(BrokerError { kind: ErrorKind::Retriable, ..failed(error) }),
             None => Err(failed(NativeError::new(code::LOCAL_TIMED_OUT, "an empty answer"))),
         }

@@ -183,6 +183,14 @@ pub struct Watermarks {
     pub high: i64,
 }
 
+/// A topic as a broker knows it at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicNow {
+    /// Kafka's topic id, as in [`TopicDescription::id`].
+    pub id: String,
+    pub partitions: i32,
+}
+
 /// Called (from a thread of the client) when a queue that was empty has something.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
@@ -199,9 +207,12 @@ pub trait Reader: Send + Sync {
     ) -> Result<Box<dyn Queue>, BrokerError>;
     /// Low watermark, last stable offset and high watermark, asked of the broker.
     fn watermarks(&self, at: &TopicPartition, limit: Duration) -> Result<Watermarks, BrokerError>;
-    /// Kafka's topic id, as in [`TopicDescription::id`]; `Retriable` where there is no such topic, since a broker may
-    /// learn of a new one late.
-    fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError>;
+    /// What a broker knows of a topic; `Retriable` where there is no such topic, since a broker may learn of a new one late.
+    fn topic(&self, topic: &Arc<str>, limit: Duration) -> Result<TopicNow, BrokerError>;
+    /// Its id alone.
+    fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError> {
+        self.topic(topic, limit).map(|now| now.id)
+    }
     /// Connects to the brokers of these topics ahead of need.
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration);
 }

@@ -10,13 +10,14 @@ use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::context::Cancel;
-use super::error::Failure;
+use super::error::{Failure, guarded};
 use super::messages;
 use super::schemas::Asking;
 use super::stage::{Notice, Notices};
 use super::supervisor::{Plan, StagePlan};
+use super::topic_watch::Count;
 use super::whole::{Open, Whole};
-use crate::glue::{self, AnyStage, Broken, ConfigChange, Page, RawRecord, Refused};
+use crate::glue::{self, AnyStage, Broken, ConfigChange, Deleted, Page, RawRecord, Refused, Written};
 use crate::naming::StageNames;
 use crate::observe::names;
 use crate::partitioner::partition_of;
@@ -36,6 +37,7 @@ pub(super) struct Config {
     pub(super) key: Bytes,
     pub(super) suspended: bool,
     token: i32,
+    written: Written,
 }
 
 /// What happened to a config of a token.
@@ -53,10 +55,10 @@ pub(crate) struct Configs {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     all: HashMap<ConfigId, Arc<Config>>,
     broken: Broken<ConfigId>,
+    deleted: Deleted<ConfigId>,
     /// The tokens that run here.
     tokens: BTreeMap<i32, UnboundedSender<Change>>,
 }
@@ -134,7 +136,7 @@ impl Configs {
         asking: &Asking<'_>,
         notices: Notices,
     ) -> Result<Option<Arc<Configs>>, Failure> {
-        let configs = Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::default() });
+        let configs = Configs::of_none(stage, names, tokens);
         if names.inputs.is_empty() {
             configs.take(&Page::implicit());
             configs.settle()?;
@@ -142,9 +144,10 @@ impl Configs {
         }
         let Some(whole) = configs.read(reader, asking)? else { return Ok(None) };
         let name = format!("{} configs", names.stage);
+        let who = format!("stage {}: the thread that reads the configs", names.stage);
         let weak = Arc::downgrade(&configs);
         let started = std::thread::Builder::new().name(name).spawn(move || {
-            if let Err(failure) = follow(whole, &weak) {
+            if let Err(failure) = guarded(&who, || follow(whole, &weak)) {
                 notices.failed(failure);
             }
         });
@@ -157,9 +160,21 @@ impl Configs {
         }
     }
 
+    /// Nothing is read yet.
+    pub(super) fn of_none(stage: &'static dyn AnyStage, names: &StageNames, tokens: i32) -> Arc<Configs> {
+        let state = State {
+            all: HashMap::new(),
+            broken: Broken::default(),
+            deleted: Deleted::new(tokens),
+            tokens: BTreeMap::new(),
+        };
+        Arc::new(Configs { stage, names: names.clone(), tokens, state: Mutex::new(state) })
+    }
+
     fn read(&self, reader: &Arc<dyn Reader>, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
         let (topics, types) = (&*self.names.inputs, self.stage.info().inputs);
-        let open = Open { reader, topics, types, partitions: self.tokens };
+        let count = Count { partitions: self.tokens, grown: messages::configs_grown(&self.names) };
+        let open = Open { reader, topics, types, count };
         tracing::info!(stage = self.names.stage, ?topics, "reading configs");
         let Some(mut whole) = Whole::open(open, asking)? else { return Ok(None) };
         if !whole.read(|record| self.take(record), |_| {})? {
@@ -173,6 +188,7 @@ impl Configs {
     /// Takes a record; what is wrong with it matters only if it is the last of its key when [`Configs::settle`] is called.
     fn take(&self, record: &RawRecord) {
         let id = (record.input, record.key.clone());
+        let Some(written) = Written::of(record).behind(self.lock().written(&id)) else { return };
         let taken = self.stage.config(record).map(|(change, settled)| {
             if let Some(settled) = settled {
                 let topic = &self.names.inputs[usize::from(record.input)];
@@ -181,13 +197,15 @@ impl Configs {
             change
         });
         let mut state = self.lock();
-        let taken = taken.map(|change| state.apply(&id, change, self.tokens));
-        state.broken.note(id, record, taken);
+        let taken = taken.map(|change| state.apply(&id, change, written, self.tokens));
+        state.broken.note(id, record, written, taken);
     }
 
     /// Refuses what could not be taken (S10.5).
     fn settle(&self) -> Result<(), Failure> {
-        self.lock().broken.first().map_err(|refused| {
+        let mut state = self.lock();
+        state.deleted.settle();
+        state.broken.first().map_err(|refused| {
             let Refused { at, trouble: (kind, error) } = refused;
             messages::config_failure(self.stage.info(), &self.names, at, &kind, &error)
         })
@@ -202,23 +220,37 @@ impl Configs {
         (mine, changes)
     }
 
+    /// How many the configs are shared out among.
+    pub(super) fn tokens(&self) -> i32 {
+        self.tokens
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn apply(&mut self, id: &ConfigId, change: ConfigChange, tokens: i32) {
+    /// When a config was written last.
+    fn written(&self, id: &ConfigId) -> Option<Written> {
+        // What does not decode came behind what there is.
+        let config = || self.all.get(id).map(|config| config.written);
+        self.broken.written(id).or_else(config).or_else(|| self.deleted.written(id))
+    }
+
+    fn apply(&mut self, id: &ConfigId, change: ConfigChange, written: Written, tokens: i32) {
         match change {
             ConfigChange::Stays => {}
             ConfigChange::Gone => {
+                self.deleted.insert(|| id.clone(), written);
                 if let Some(config) = self.all.remove(id) {
                     self.tell(config.token, Change::Gone(config.id.clone()));
                 }
             }
             ConfigChange::Set(glue::Config { record, key, suspended }) => {
                 let token = partition_of(&key, tokens);
-                let config = Arc::new(Config { id: id.clone(), record, key, suspended, token });
+                let config = Arc::new(Config { id: id.clone(), record, key, suspended, token, written });
+                self.deleted.remove(id);
                 let before = self.all.insert(id.clone(), config.clone());
                 if let Some(before) = before.filter(|before| before.token != token) {
                     self.tell(before.token, Change::Gone(before.id.clone()));
@@ -250,5 +282,12 @@ fn follow(mut whole: Whole, configs: &Weak<Configs>) -> Result<(), Failure> {
 pub(super) fn config_of(name: &str, key: &str, suspended: bool) -> Config {
     let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
     let record = RawRecord { key: Some(bytes(name)), ..Page::implicit() };
-    Config { id: (0, Some(bytes(name))), record, key: bytes(key), suspended, token: 0 }
+    Config {
+        id: (0, Some(bytes(name))),
+        record,
+        key: bytes(key),
+        suspended,
+        token: 0,
+        written: Written::default(),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::port::BrokerError;
 
@@ -37,6 +38,15 @@ impl Failure {
         };
         Failure::new(format!("{who}: can't {what}: {error}{deleted}"))
     }
+}
+
+/// Runs what a thread is for, none of which is user code: a panic is told, or nobody would know that the thread is no more.
+pub(crate) fn guarded(who: &str, run: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err(Failure::new(format!(
+            "{who} died of an error in Flechtwerk itself; please report it with the panic message above"
+        )))
+    })
 }
 
 /// An error and its causes, one after another.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::context::{Cancel, StageContext};
-use super::error::Failure;
+use super::error::{Failure, guarded};
 use super::topic_watch::TopicWatch;
 
 /// How often a watch is asked whether it is time for a look.
@@ -29,7 +29,7 @@ impl InputWatch {
         let cancel = Cancel::default();
         let watch = InputWatch { stop, cancel: cancel.clone() };
         std::thread::spawn(move || {
-            if let Err(failure) = look(&stages, &stopped, &cancel) {
+            if let Err(failure) = guarded("the watch over the inputs", || look(&stages, &stopped, &cancel)) {
                 failed(failure);
             }
         });
@@ -50,7 +50,7 @@ fn look(stages: &[Arc<StageContext>], stopped: &Receiver<()>, cancel: &Cancel) -
         let limit = context.limits.broker_timeout;
         // A cluster that does not answer is noticed elsewhere, and told better.
         let watch = loop {
-            match TopicWatch::begin(&context.inputs, &context.names.leases, &who, limit, cancel) {
+            match TopicWatch::begin(&context.inputs, &context.names.leases, None, &who, limit, cancel) {
                 Ok(Some(watch)) => break watch,
                 Ok(None) => return Ok(()),
                 Err(_) if matches!(stopped.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) => {}

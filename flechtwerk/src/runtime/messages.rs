@@ -160,6 +160,19 @@ pub(super) fn config_place(names: &StageNames, at: Cause) -> String {
     }
 }
 
+/// What it means that config topics have more partitions than they had (S10.3f), and what to do.
+pub(super) fn configs_grown(names: &StageNames) -> String {
+    let grown = "configs are shared out by the number of partitions, and instances that differ in it would poll some of them twice and \
+                 others not at all";
+    match &names.changelog {
+        None => format!("{grown}; start all instances of the stage again"),
+        Some(changelog) => format!(
+            "{grown}; changelog {changelog} has as many partitions as the config topics had, and the cursors of configs that move to \
+             another one would be lost: `reset` the stage to begin all configs anew, or give the stage an application id of its own"
+        ),
+    }
+}
+
 /// A config that can't be used, or whose poll failed (S6.1, S8.1, S10.2); never with its payload.
 pub(super) fn config_failure(
     info: &StageInfo,
@@ -227,9 +240,9 @@ fn count_crash(names: &StageNames, at: Cause) {
 /// A source that has more for ever, and nothing new in it.
 pub(super) fn fruitless(context: &StageContext, record: &RawRecord, pages: u32) -> Failure {
     Failure::new(format!(
-        "stage {}: {pages} pages in a row of {} asked for another at once (`Next::Again`), with the cursor unchanged and the \
-         same messages or none; move the cursor, or return `Next::Idle` where there is nothing new and `Next::After` where \
-         the call itself waits for its source",
+        "stage {}: {pages} pages in a row of {} asked for another at once (`Next::Again`), each within a second, with the \
+         cursor unchanged and the same messages or none; move the cursor, or return `Next::Idle` or `Next::After` where there is \
+         nothing new",
         context.info.name,
         config_place(&context.names, record.at())
     ))
@@ -371,4 +384,31 @@ pub(super) fn failure(context: &StageContext, partition: i32, why: &Stop) -> Fai
              the disk and the --state-dir"
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Described, SESSIONS};
+    use crate::runtime::testing::{Cluster, context, limits, record, seen};
+
+    static STAGE: Described = Described(&SESSIONS);
+
+    /// S8.3a: nothing is committed where the process stops, so what stops it counts as it happens.
+    #[test]
+    fn a_record_that_stops_the_process_counts_at_once_and_an_error_of_user_code_does_not() {
+        let context = context(&STAGE, &Cluster::default(), limits());
+        let counted = |kind: FailureKind| {
+            let error: BoxError = "as the test says".into();
+            let failed = || record_failure(&context, &record(7, b"a", None), &kind, &error);
+            let (failure, seen) = seen(failed);
+            assert!(failure.message.contains("offset 7"), "{}", failure.message);
+            seen.of("flechtwerk_invalid_records_total").to_vec()
+        };
+        for part in [RecordPart::Key, RecordPart::Value] {
+            assert_eq!(counted(FailureKind::Decode(part)), [1.0]);
+            assert_eq!(counted(FailureKind::Undecided(part)), [1.0]);
+        }
+        assert_eq!(counted(FailureKind::User), [0.0; 0]);
+    }
 }

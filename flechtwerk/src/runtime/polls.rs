@@ -210,7 +210,7 @@ impl Polls {
         };
         names::polls(stage, self.token).increment(1);
         let moved = page.change != StateChange::Unchanged;
-        if let Err(pages) = self.schedule.page(&config.id, next, moved, hash(&page.outputs)) {
+        if let Err(pages) = self.schedule.page(&config.id, next, moved, hash(&page.outputs), now) {
             return Finished::Failed(messages::fruitless(&self.context, &config.record, pages));
         }
         if !page.counts() {

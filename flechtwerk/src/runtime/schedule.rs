@@ -11,6 +11,8 @@ use crate::next::Next;
 
 /// After so many pages of `Next::Again` in a row, none of which brought anything new, the source is broken.
 pub(super) const AGAIN_LIMIT: u32 = 100;
+/// A call that took as long has waited for something new, as a long poll does, and is no question without end.
+const WAITED: Duration = Duration::from_secs(1);
 /// The first polls of a token's configs are spread out: so much for each config.
 const SPREAD: Duration = Duration::from_millis(10);
 /// And not over more than this.
@@ -24,6 +26,8 @@ struct Entry {
     /// When it is due, while it waits.
     due: Option<Place>,
     under_way: bool,
+    /// When its last call began.
+    began: Instant,
     /// Pages of `Next::Again` in a row that brought nothing new.
     fruitless: u32,
     /// The messages of the last page, as a hash.
@@ -77,7 +81,8 @@ impl Schedule {
         match self.configs.get_mut(&id) {
             None => {
                 let suspended = config.suspended;
-                let entry = Entry { config, due: None, under_way: false, fruitless: 0, last: 0 };
+                let entry =
+                    Entry { config, due: None, under_way: false, began: first, fruitless: 0, last: 0 };
                 self.configs.insert(id.clone(), entry);
                 if !suspended {
                     self.enqueue(&id, first);
@@ -126,25 +131,28 @@ impl Schedule {
                 self.held.entry(entry.config.key.clone()).or_default().push(id);
                 continue;
             }
-            entry.under_way = true;
+            (entry.under_way, entry.began) = (true, now);
             return Some(entry.config.clone());
         }
     }
 
-    /// A page is complete; its messages come as a hash. Says how many in a row were fruitless, where that is too many.
+    /// A page is complete, of a call that has just ended; its messages come as a hash. Says how many in a row were fruitless,
+    /// where that is too many.
     pub(super) fn page(
         &mut self,
         id: &ConfigId,
         next: Next,
         cursor_moved: bool,
         messages: u64,
+        now: Instant,
     ) -> Result<(), u32> {
         let Some(entry) = self.configs.get_mut(id) else { return Ok(()) };
         let new = cursor_moved || messages != entry.last;
         entry.last = messages;
         // No time to wait is the same question.
         let at_once = matches!(next, Next::Again | Next::After(Duration::ZERO));
-        entry.fruitless = if new || !at_once { 0 } else { entry.fruitless + 1 };
+        let waited = now.saturating_duration_since(entry.began) >= WAITED;
+        entry.fruitless = if new || waited || !at_once { 0 } else { entry.fruitless + 1 };
         if entry.fruitless >= AGAIN_LIMIT { Err(entry.fruitless) } else { Ok(()) }
     }
 

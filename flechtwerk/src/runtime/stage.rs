@@ -12,7 +12,7 @@ use super::context::StageContext;
 use super::control::Control;
 use super::error::Failure;
 use super::host;
-use super::{task, token};
+use super::{messages, task, token};
 use crate::duration::duration_text;
 use crate::naming::StageNames;
 use crate::observe::Health;
@@ -179,6 +179,17 @@ impl StageInstance {
                  lost; repartitioning needs a migration of the state: `reset` the stage to compute it anew, or \
                  give the stage an application id of its own",
                 changelog.topic, changelog.partitions
+            )));
+        }
+        // Where there are cursors, the changelog has told.
+        if let Some(configs) = &self.context.configs
+            && let Some(number) = complete.iter().find(|number| **number >= configs.tokens())
+        {
+            return Err(Failure::new(format!(
+                "stage {stage}: partition {number} of the config topics is assigned, which had {} partitions when this process \
+                 started; {}",
+                configs.tokens(),
+                messages::configs_grown(&self.context.names)
             )));
         }
         self.pending = false;
@@ -402,5 +413,35 @@ mod tests {
         assert!(text.contains("This instance subscribes to profiles, words; in the same group x-demo-join old at /10.0.0.2 subscribes to words."), "{text}");
         let text = two_subscriptions(&names, 1, &[]).message;
         assert!(text.contains("--describe --group x-demo-join --members --verbose"), "{text}");
+    }
+
+    /// S10.3f: whoever leases a partition that was not there when the configs were read would poll nothing for it.
+    #[cfg(feature = "kafka")]
+    #[test]
+    fn a_token_beyond_the_configs_stops_the_stage() {
+        use super::super::configs::Configs;
+        use super::super::testing::{Cluster, context, limits};
+        use crate::demo::{Described, POLL_BOTH};
+        use crate::observe::Health;
+
+        static STAGE: Described = Described(&POLL_BOTH);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut context = context(&STAGE, &Cluster::default(), limits());
+        assert!(context.changelog.is_none(), "nothing else has a number to compare");
+        context.configs = Some(Configs::of_none(&STAGE, &context.names, 2));
+        let (sender, _notices) = std::sync::mpsc::channel();
+        let notices = Notices { stage: 0, sender };
+        let mut stage =
+            StageInstance::new(Arc::new(context), notices, runtime.handle().clone(), Health::default());
+        let leases = stage.context.names.leases.iter();
+        let at = leases.map(|topic| TopicPartition { topic: topic.clone(), partition: 2 });
+        let assigned = GroupEvent::Assigned(at.collect());
+        let failure = stage.group(assigned).err().expect("a failure").message;
+        for text in
+            ["partition 2 of the config topics", "had 2 partitions", "start all instances of the stage again"]
+        {
+            assert!(failure.contains(text), "{text:?} in {failure}");
+        }
+        assert!(stage.is_stopped(), "no task began");
     }
 }

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,11 +19,16 @@ use super::messages::outcome;
 use super::schemas::Asking;
 use super::stage::Notice;
 use super::supervisor::Plan;
+use super::topic_watch::Count;
 use super::whole::{Open, Turn, Whole};
-use crate::glue::{AnyTable, Env, FailureKind, RawRecord, RecordPart, Refused, StageInfo, TableInfo};
+use crate::glue::{
+    AnyTable, Env, FailureKind, RawRecord, RecordPart, Refused, StageInfo, TableInfo, panicked,
+};
 use crate::observe::{Restores, names};
 use crate::port::{Reader, ReaderKind};
 
+/// What it means that a table has more partitions than it had.
+const GROWN: &str = "keys have moved to other partitions, and rows would stay as they are for ever; start again: it is read whole then";
 /// How long a thread may take to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -86,7 +92,7 @@ impl Tables {
         reader: Arc<dyn Reader>,
         sender: &Sender<Notice>,
     ) -> Result<(), Failure> {
-        let filled = (table.info.make)();
+        let filled = (table.info.make)(table.partitions);
         let cell = Arc::new(Mutex::new(filled.version()));
         self.cells.insert(table.info.topic.name, cell.clone());
         self.unread.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +102,7 @@ impl Tables {
             .filter(|stage| stage.names.tables.contains(&table.topic))
             .map(|stage| stage.stage.info().name)
             .collect();
-        let filling = Filling { topic: table.topic.clone(), taken_by, table: filled, cell };
+        let mut filling = Filling { topic: table.topic.clone(), taken_by, table: filled, cell };
         let (types, partitions) = ([table.info.topic], table.partitions);
         let (schemas, limit) = (plan.schemas.clone(), plan.limits.broker_timeout);
         let (restores, unread, sender) = (plan.restores.clone(), self.unread.clone(), sender.clone());
@@ -106,11 +112,21 @@ impl Tables {
             let topics = [filling.topic.clone()];
             let who = filling.to_string();
             let asking = Asking { schemas: schemas.as_ref(), who: &who, limit, cancel: &cancel };
-            let open = Open { reader: &reader, topics: &topics, types: &types, partitions };
-            if let Err(failure) = filling.run(open, &asking, &restores, read) {
-                // The supervisor outlives its tables.
-                let _ = sender.send(Notice::Failed(failure));
-            }
+            let count = Count { partitions, grown: GROWN.to_owned() };
+            let open = Open { reader: &reader, topics: &topics, types: &types, count };
+            let ended = catch_unwind(AssertUnwindSafe(|| filling.run(open, &asking, &restores, read)));
+            let failure = match ended {
+                Ok(Ok(())) => return,
+                Ok(Err(failure)) => failure,
+                Err(panic) => {
+                    let failure = filling.panicked(panic);
+                    // What panicked may do so again when it is dropped.
+                    std::mem::forget(filling);
+                    failure
+                }
+            };
+            // The supervisor outlives its tables.
+            let _ = sender.send(Notice::Failed(failure));
         });
         self.threads.push(spawned.map_err(|error| {
             Failure::new(format!("table {}: can't start a thread to read it: {error}", table.topic))
@@ -130,7 +146,9 @@ impl Tables {
     }
 
     /// Ends the reading.
-    pub(super) fn stop(self) {
+    pub(super) fn stop(mut self) {
+        // The process ends, and freeing a large table would hold it up. So would a row whose `Drop` panics.
+        std::mem::forget(std::mem::take(&mut self.cells));
         self.cancel.cancel();
         let until = Instant::now() + END_LIMIT;
         while !self.threads.iter().all(JoinHandle::is_finished) {
@@ -172,7 +190,7 @@ struct Filling {
 impl Filling {
     /// Reads until it is cancelled; `read` is called once, when the table is whole.
     fn run(
-        mut self,
+        &mut self,
         open: Open<'_>,
         asking: &Asking<'_>,
         restores: &Restores,
@@ -210,6 +228,15 @@ impl Filling {
         names::table_keys(&self.topic).set(self.table.keys() as f64);
         names::table_bytes(&self.topic).set(self.table.bytes() as f64);
         Ok(())
+    }
+
+    /// User code that runs beside what is caught where it is called (S6.1).
+    fn panicked(&self, panic: Box<dyn Any + Send>) -> Failure {
+        let (_, message) = panicked(panic);
+        Failure::new(format!(
+            "{self}: a panic while its records were taken: {message}; of user code, the `Eq`, `Hash` and `Drop` of its keys and rows \
+             run there: mend them and start again"
+        ))
     }
 
     fn count_invalid(&self, outcome: &str) {

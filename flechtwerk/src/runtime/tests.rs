@@ -21,7 +21,7 @@ use crate::naming::{Mapping, names};
 use crate::observe::{Health, Restores};
 use crate::port::{
     BrokerError, Clients, Committed, ErrorKind, Group, GroupEvent, OffsetCommit, Producer, ProducerFactory,
-    Queue, Reader, ReaderKind, Taken, TopicPartition, Unanswered, Wake, Watermarks,
+    Queue, Reader, ReaderKind, Taken, TopicNow, TopicPartition, Unanswered, Wake, Watermarks,
 };
 use crate::store::MemoryStores;
 
@@ -166,11 +166,11 @@ impl Reader for World {
         self.known(Watermarks { low: 0, stable: end, high: end })
     }
 
-    fn topic_id(&self, topic: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
+    fn topic(&self, topic: &Arc<str>, _: Duration) -> Result<TopicNow, BrokerError> {
         if self.with(|inside| inside.gone == Some(&**topic)) {
             return Err(error(ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART"));
         }
-        self.known("id".to_owned())
+        self.known(TopicNow { id: "id".to_owned(), partitions: 1 })
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}

@@ -8,7 +8,7 @@ use super::context::{Cancel, repeat};
 use super::error::Failure;
 use super::restore::Parker;
 use super::schemas::Asking;
-use super::topic_watch::TopicWatch;
+use super::topic_watch::{Count, TopicWatch};
 use crate::glue::{RawRecord, TopicInfo};
 use crate::port::{BrokerError, Queue, Reader, Schemas, TopicPartition};
 
@@ -30,7 +30,7 @@ pub(super) struct Open<'a> {
     /// Their types.
     pub(super) types: &'a [&'static TopicInfo],
     /// Partitions of each of them.
-    pub(super) partitions: i32,
+    pub(super) count: Count,
 }
 
 struct Partition {
@@ -74,14 +74,17 @@ pub(super) struct Turn {
 impl Whole {
     /// Starts reading; a record's `input` is its topic's place in the list. `None`: cancelled.
     pub(super) fn open(open: Open<'_>, asking: &Asking<'_>) -> Result<Option<Whole>, Failure> {
-        let Open { reader, topics, types, partitions: count } = open;
+        let Open { reader, topics, types, count } = open;
+        let numbers = 0..count.partitions;
         let &Asking { schemas, who, limit, cancel } = asking;
         // Before anything of them is read.
-        let Some(watch) = TopicWatch::begin(reader, topics, who, limit, cancel)? else { return Ok(None) };
+        let Some(watch) = TopicWatch::begin(reader, topics, Some(count), who, limit, cancel)? else {
+            return Ok(None);
+        };
         let parker = Parker::new();
         let mut partitions = Vec::new();
         for (input, topic) in (0..).zip(topics) {
-            for partition in 0..count {
+            for partition in numbers.clone() {
                 let at = TopicPartition { topic: topic.clone(), partition };
                 let what = format!("ask for the ends of {at}");
                 let marks = repeat(who, limit, &what, cancel, || reader.watermarks(&at, ASK_LIMIT))?;

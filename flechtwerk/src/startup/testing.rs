@@ -23,6 +23,8 @@ struct Topic {
     description: TopicDescription,
     /// Records' timestamps by partition; the offset is the index.
     records: Vec<Vec<i64>>,
+    /// By partition, the offset of the oldest record that is left.
+    oldest: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -38,8 +40,8 @@ struct Inside {
     lagging: usize,
     /// What that broker does not know.
     late: Vec<Arc<str>>,
-    /// Calls whose name starts so fail, from now on.
-    failing: Option<(&'static str, ErrorKind)>,
+    /// Calls whose name starts so fail, behind so many that don't.
+    failing: Option<(&'static str, ErrorKind, usize)>,
 }
 
 /// A cluster that lives in memory and keeps a list of what changed it.
@@ -64,6 +66,12 @@ impl FakeCluster {
 
     pub(crate) fn records(self, name: &str, partition: usize, timestamps: &[i64]) -> Self {
         self.0.lock().unwrap().topics.get_mut(name).unwrap().records[partition] = timestamps.to_vec();
+        self
+    }
+
+    /// What lies before this offset has been deleted by its age.
+    pub(crate) fn oldest(self, name: &str, partition: usize, offset: usize) -> Self {
+        self.0.lock().unwrap().topics.get_mut(name).unwrap().oldest[partition] = offset;
         self
     }
 
@@ -96,7 +104,12 @@ impl FakeCluster {
     }
 
     pub(crate) fn fail(&self, call: &'static str, kind: ErrorKind) {
-        self.0.lock().unwrap().failing = Some((call, kind));
+        self.fail_after(0, call, kind);
+    }
+
+    /// The same, once so many of these calls have succeeded.
+    pub(crate) fn fail_after(&self, succeed: usize, call: &'static str, kind: ErrorKind) {
+        self.0.lock().unwrap().failing = Some((call, kind, succeed));
     }
 
     pub(crate) fn mend(&self) {
@@ -126,15 +139,20 @@ impl FakeCluster {
             max_message_bytes: Some(1_048_588),
         };
         let records = vec![Vec::new(); usize::try_from(partitions).unwrap()];
-        inside.topics.insert(name.into(), Topic { description, records });
+        let oldest = vec![0; records.len()];
+        inside.topics.insert(name.into(), Topic { description, records, oldest });
     }
 
     fn call(&self, name: &str) -> Result<std::sync::MutexGuard<'_, Inside>, BrokerError> {
-        let inside = self.0.lock().unwrap();
-        match inside.failing {
-            Some((call, kind)) if name.starts_with(call) => Err(error(kind)),
-            _ => Ok(inside),
+        let mut inside = self.0.lock().unwrap();
+        match &mut inside.failing {
+            Some((call, kind, succeed)) if name.starts_with(*call) => match succeed.checked_sub(1) {
+                None => return Err(error(*kind)),
+                Some(left) => *succeed = left,
+            },
+            _ => {}
         }
+        Ok(inside)
     }
 }
 
@@ -235,14 +253,18 @@ impl Cluster for FakeCluster {
 
     fn offset_for_time(&self, at: &TopicPartition, millis: i64, _: Duration) -> Result<i64, BrokerError> {
         let inside = self.call("offset_for_time")?;
-        let records = &inside.topics[&at.topic].records[at.partition as usize];
-        let found = records.iter().position(|timestamp| *timestamp >= millis);
+        let topic = &inside.topics[&at.topic];
+        let records = &topic.records[at.partition as usize];
+        let mut left = records.iter().enumerate().skip(topic.oldest[at.partition as usize]);
+        let found = left.find(|(_, timestamp)| **timestamp >= millis).map(|(offset, _)| offset);
         Ok(i64::try_from(found.unwrap_or(records.len())).unwrap())
     }
 
     fn watermarks(&self, at: &TopicPartition, _: Duration) -> Result<Watermarks, BrokerError> {
         let inside = self.call("watermarks")?;
-        let end = i64::try_from(inside.topics[&at.topic].records[at.partition as usize].len()).unwrap();
-        Ok(Watermarks { low: 0, stable: end, high: end })
+        let (topic, partition) = (&inside.topics[&at.topic], at.partition as usize);
+        let end = i64::try_from(topic.records[partition].len()).unwrap();
+        let low = i64::try_from(topic.oldest[partition]).unwrap();
+        Ok(Watermarks { low, stable: end, high: end })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Driver, Failed, Stage, Topics, block_on};
-use crate::glue::{Broken, Config, ConfigChange, Env, Page, RawRecord, StateChange};
+use crate::glue::{Broken, Config, ConfigChange, Env, Page, RawRecord, StateChange, Written};
 use crate::next::Next;
 use crate::partitioner::partition_of;
 
@@ -96,15 +96,20 @@ impl Stage {
         let written = inputs.flat_map(|(input, topic)| {
             topics.all(topic.name).map(move |record| RawRecord { input, ..record.clone() })
         });
-        let (mut configs, mut broken) = (BTreeMap::new(), Broken::default());
+        let (mut configs, mut broken, mut stands) = (BTreeMap::new(), Broken::default(), BTreeMap::new());
         for record in implicit.into_iter().chain(written) {
             let id = (record.input, record.key.clone());
-            let taken = self.stage.config(&record).map(|(change, _)| match change {
+            let Some(written) = Written::of(&record).behind(stands.get(&id).copied()) else { continue };
+            let taken = self.stage.config(&record).map(|(change, _)| change);
+            if !matches!(taken, Ok(ConfigChange::Stays)) {
+                stands.insert(id.clone(), written);
+            }
+            let taken = taken.map(|change| match change {
                 ConfigChange::Set(config) => drop(configs.insert(id.clone(), config)),
                 ConfigChange::Gone => drop(configs.remove(&id)),
                 ConfigChange::Stays => {}
             });
-            broken.note(id, &record, taken);
+            broken.note(id, &record, written, taken);
         }
         broken.first().map_err(|refused| Failed::config(info, refused))?;
         Ok(configs.into_values().collect())

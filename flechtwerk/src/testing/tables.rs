@@ -28,7 +28,13 @@ impl Tables {
             let topic = table.topic.name;
             if tables.iter().all(|reading| reading.topic != topic) {
                 let positions = vec![0; partitions as usize];
-                tables.push(Reading { topic, stage, table: (table.make)(), positions, shown: false });
+                tables.push(Reading {
+                    topic,
+                    stage,
+                    table: (table.make)(partitions),
+                    positions,
+                    shown: false,
+                });
             }
         }
         Tables(tables)

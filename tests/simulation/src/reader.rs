@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use flechtwerk::glue::{Bytes, RawRecord};
 use flechtwerk::simulation::{
-    BrokerError, ErrorKind, Flaw, Queue as QueuePort, Reader, Taken, TopicPartition, Wake, Watermarks, is_on,
+    BrokerError, ErrorKind, Flaw, Queue as QueuePort, Reader, Taken, TopicNow, TopicPartition, Wake,
+    Watermarks, is_on,
 };
 use flechtwerk_dev_broker::log::Isolation;
 
@@ -145,8 +146,8 @@ impl Reader for SimReader {
         }
     }
 
-    fn topic_id(&self, _: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
-        Ok(crate::process::CHANGELOG_ID.to_owned())
+    fn topic(&self, _: &Arc<str>, _: Duration) -> Result<TopicNow, BrokerError> {
+        Ok(TopicNow { id: crate::process::CHANGELOG_ID.to_owned(), partitions: 1 })
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}

@@ -9,7 +9,7 @@ use crate::glue::{Env, FailureKind, RecordPart, Settled};
 use crate::invalid::{Answer, Invalid};
 use crate::prelude::*;
 use crate::shared::SharedPart;
-use crate::{Key, Value};
+use crate::{Key, Row, Value};
 
 #[topic("plain", key = Utf8, value = Utf8, crate = crate)]
 struct Plain;
@@ -50,7 +50,7 @@ fn now<T: crate::TableTopic>(table: &dyn AnyTable) -> Table<T> {
 
 #[test]
 fn null_deletes_and_empty_is_a_value() {
-    let mut table = table::<Plain>();
+    let mut table = table::<Plain>(4);
     for (offset, (key, value)) in
         [("a", Some("1")), ("b", Some("")), ("c", Some("3")), ("c", None), ("never", None)]
             .into_iter()
@@ -66,7 +66,7 @@ fn null_deletes_and_empty_is_a_value() {
 
 #[test]
 fn null_deletes_where_the_value_is_nullable_too() {
-    let mut table = table::<MayBeNull>();
+    let mut table = table::<MayBeNull>(4);
     table.take(&record(0, "a", Some("1")), "stage");
     table.take(&record(1, "b", Some("")), "stage");
     table.publish().unwrap();
@@ -78,7 +78,7 @@ fn null_deletes_where_the_value_is_nullable_too() {
 
 #[test]
 fn a_version_stays_as_it_was() {
-    let mut table = table::<Plain>();
+    let mut table = table::<Plain>(4);
     table.take(&record(0, "a", Some("1")), "stage");
     table.publish().unwrap();
     let before = now::<Plain>(&*table);
@@ -91,7 +91,7 @@ fn a_version_stays_as_it_was() {
 
 #[test]
 fn keys_and_bytes_are_those_of_the_rows_there_are() {
-    let mut table = table::<Plain>();
+    let mut table = table::<Plain>(4);
     for (offset, (key, value)) in
         [("aa", Some("1")), ("bb", Some("1234")), ("aa", Some("123")), ("cc", Some("1"))]
             .into_iter()
@@ -108,7 +108,7 @@ fn keys_and_bytes_are_those_of_the_rows_there_are() {
 
 #[test]
 fn enrich_runs_once_for_each_record_that_survives() {
-    let mut table = table::<Lengths>();
+    let mut table = table::<Lengths>(4);
     let records = [
         ("a", Some("one")),
         ("a", Some("four")),
@@ -137,7 +137,7 @@ fn what_enrich_refuses_is_told_with_its_place() {
     for (value, expected) in
         [("error", "an error occurred when formatting an argument"), ("panic", "no length")]
     {
-        let mut table = table::<Lengths>();
+        let mut table = table::<Lengths>(4);
         table.take(&record(7, "bad", Some(value)), "stage");
         let refused = table.publish().unwrap_err();
         assert_eq!((refused.at.partition, refused.at.offset), (3, 7));
@@ -156,7 +156,7 @@ fn only_the_last_record_of_a_key_has_to_decode() {
     let bad = Some(&b"\xff"[..]);
     let keys = [Some(&b"a"[..]), Some(b"\xff"), None];
     for key in keys {
-        let mut table = table::<Plain>();
+        let mut table = table::<Plain>(4);
         table.take(&raw(0, Some(b"b"), Some(b"fine")), "stage");
         table.take(&raw(8, key, bad), "stage");
         table.take(&raw(5, Some(b"c"), bad), "stage");
@@ -166,13 +166,13 @@ fn only_the_last_record_of_a_key_has_to_decode() {
     }
     // A later one mends it: a value, where the key can have one, or a null.
     for key in keys {
-        let mut table = table::<Plain>();
+        let mut table = table::<Plain>(4);
         table.take(&raw(0, key, bad), "stage");
         table.take(&raw(1, key, None), "stage");
         assert!(table.publish().is_ok(), "{key:?}");
         assert!(now::<Plain>(&*table).is_empty());
     }
-    let mut table = table::<Plain>();
+    let mut table = table::<Plain>(4);
     table.take(&raw(0, keys[0], bad), "stage");
     table.take(&raw(1, keys[0], Some(b"right")), "stage");
     table.publish().unwrap();
@@ -187,7 +187,7 @@ fn rows_of_bytes_do_not_keep_what_was_read_with_them() {
     let chunk = Bytes::from(vec![7; 1000]);
     let mut raw = record(0, "", None);
     (raw.key, raw.value) = (Some(chunk.slice(..1)), Some(chunk.slice(1..2)));
-    let mut table = table::<Raw>();
+    let mut table = table::<Raw>(4);
     table.take(&raw, "stage");
     table.publish().unwrap();
     drop(raw);
@@ -213,7 +213,7 @@ struct Judged;
 
 #[test]
 fn the_topic_may_decide_about_records_that_do_not_decode() {
-    let mut table = table::<Judged>();
+    let mut table = table::<Judged>(4);
     let mut invalid = |key: &'static [u8], value: &'static [u8]| {
         let settled = table.take(&raw(7, Some(key), Some(value)), "stage");
         let published = table.publish().map_err(|refused| refused.trouble.1.to_string());
@@ -236,4 +236,114 @@ fn the_topic_may_decide_about_records_that_do_not_decode() {
         let error = published.unwrap_err();
         assert!(settled.is_none() && error.contains(expected), "{error}");
     }
+}
+
+/// All orders in which the records of several partitions can be read.
+fn orders(partitions: &[Vec<RawRecord>]) -> Vec<Vec<RawRecord>> {
+    if partitions.iter().all(Vec::is_empty) {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for (index, _) in partitions.iter().enumerate().filter(|(_, records)| !records.is_empty()) {
+        let mut rest = partitions.to_vec();
+        let first = rest[index].remove(0);
+        all.extend(orders(&rest).into_iter().map(|order| [vec![first.clone()], order].concat()));
+    }
+    all
+}
+
+/// Records of one key, by partition: time and value.
+type Parts<'a> = &'a [&'a [(i64, Option<&'static [u8]>)]];
+
+/// The row of `a` once they are read, in whatever order; `Err` if one of them is refused. Where all of them decode it does not matter
+/// either whether a version is made behind each of them.
+#[track_caller]
+fn row<T: crate::TableTopic<TableKey = String>>(
+    key: &'static [u8],
+    parts: Parts<'_>,
+    text: impl Fn(&Row<T>) -> String,
+) -> Result<Option<String>, ()> {
+    let record = |partition, offset, timestamp, value| RawRecord {
+        partition,
+        timestamp,
+        ..raw(offset, Some(key), value)
+    };
+    let mut partitions = Vec::new();
+    for (partition, records) in (0..).zip(parts) {
+        let records = (0..)
+            .zip(*records)
+            .map(|(offset, (timestamp, value))| record(partition, offset, *timestamp, *value));
+        partitions.push(records.collect::<Vec<_>>());
+    }
+    let mut rows = Vec::new();
+    for (order, each) in
+        orders(&partitions).into_iter().flat_map(|order| [(order.clone(), false), (order, true)])
+    {
+        let mut table = table::<T>(4);
+        let mut refused = false;
+        for record in order {
+            table.take(&record, "stage");
+            refused |= each && table.publish().is_err();
+        }
+        if !refused {
+            rows.push(table.publish().map_err(drop).map(|()| now::<T>(&*table).get("a").map(&text)));
+        }
+    }
+    rows.dedup();
+    assert_eq!(rows.len(), 1, "it depends on the order of reading: {rows:?}");
+    rows.remove(0)
+}
+
+/// S9.2f
+#[test]
+fn of_a_key_in_several_partitions_the_latest_record_counts_whatever_is_read_first() {
+    let plain = |parts: Parts<'_>| {
+        let text = row::<Plain>(b"a", parts, Clone::clone);
+        let length = row::<Measured>(b"a", parts, usize::to_string);
+        assert_eq!(
+            length,
+            text.clone().map(|text| text.map(|text| text.len().to_string())),
+            "enriched or not"
+        );
+        text
+    };
+    let some = |text: &str| Ok(Some(text.to_owned()));
+    let (one, four, bad) = (Some(&b"1"[..]), Some(&b"four"[..]), Some(&b"\xff"[..]));
+    assert_eq!(plain(&[&[(5, one)], &[(9, four)]]), some("four"));
+    assert_eq!(plain(&[&[(9, one)], &[(5, four)]]), some("1"));
+    assert_eq!(plain(&[&[(7, one)], &[(7, four)]]), some("four"), "equal times: the higher number");
+    // A null is a record like others.
+    assert_eq!(plain(&[&[(5, one)], &[(9, None)]]), Ok(None));
+    assert_eq!(plain(&[&[(9, one)], &[(5, None)], &[(2, four)]]), some("1"));
+    assert_eq!(plain(&[&[(5, one), (6, None)], &[(9, four), (10, None)]]), Ok(None));
+    // Within a partition the last one counts, whatever its time says.
+    assert_eq!(plain(&[&[(9, one), (3, four)], &[(5, one)]]), some("four"));
+    assert_eq!(plain(&[&[(9, one), (3, None)], &[(5, four)]]), Ok(None));
+    // What does not decode matters only if it is the one that counts.
+    assert_eq!(plain(&[&[(5, bad)], &[(9, four)]]), some("four"));
+    assert_eq!(plain(&[&[(5, bad)], &[(9, None)]]), Ok(None));
+    assert_eq!(plain(&[&[(9, bad)], &[(5, four)]]), Err(()));
+    assert_eq!(row::<Plain>(b"\xff", &[&[(5, one)], &[(9, None)]], Clone::clone), Ok(None));
+}
+
+#[topic("measured", key = Utf8, value = Utf8, row = usize, enrich = measure, crate = crate)]
+struct Measured;
+
+fn measure(_: &Key<Measured>, value: Value<Measured>) -> Result<usize, std::fmt::Error> {
+    Ok(value.len())
+}
+
+/// S9.2g
+#[test]
+fn a_null_under_a_key_that_does_not_decode_is_nothing() {
+    for policy in [false, true] {
+        let mut table = if policy { table::<Judged>(4) } else { table::<Plain>(4) };
+        let settled = table.take(&raw(0, Some(b"\xff"), None), "stage");
+        assert!(settled.is_none(), "nobody is asked, and nothing is counted");
+        assert!(table.publish().is_ok());
+        assert_eq!(table.keys(), 0);
+    }
+    let mut table = table::<Lengths>(4);
+    assert!(table.take(&raw(0, Some(b"\xff"), Some(b"")), "stage").is_none());
+    assert!(table.publish().is_ok(), "an empty value that deletes is the same");
 }

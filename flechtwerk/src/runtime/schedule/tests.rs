@@ -208,7 +208,8 @@ fn a_held_config_that_is_suspended_meanwhile_is_forgotten() {
 fn again_without_anything_new_has_a_limit() {
     let id = config("a").id.clone();
     let mut clock = Clock::new(&[config("a")]);
-    let mut page = |next, moved, messages| clock.schedule.page(&id, next, moved, messages);
+    let now = clock.now;
+    let mut page = |next, moved, messages| clock.schedule.page(&id, next, moved, messages, now);
     for _ in 1..AGAIN_LIMIT {
         assert_eq!(page(Next::Again, false, 0), Ok(()));
     }
@@ -233,4 +234,34 @@ fn again_without_anything_new_has_a_limit() {
         assert_eq!(page(next, false, 7), Ok(()));
     }
     assert_eq!(page(Next::After(Duration::ZERO), false, 7), Err(AGAIN_LIMIT));
+}
+
+/// S10.1g: a source that waits for something new before it answers is asked for as long as it likes; one that answers at once is not.
+#[test]
+fn a_call_that_waits_for_its_source_does_not_count() {
+    let mut clock = Clock::new(&[config("a")]);
+    let mut page = |took: Duration| {
+        let a = clock.due().remove(0);
+        clock.pass(took);
+        let counted = clock.schedule.page(&a.id, Next::Again, false, 0, clock.now);
+        clock.done(&a, Next::Again);
+        // The wait before a call is none of its own.
+        clock.pass(INTERVAL);
+        counted
+    };
+    let short = WAITED - Duration::from_nanos(1);
+    for took in [WAITED, 30 * SECOND] {
+        for _ in 0..3 * AGAIN_LIMIT {
+            assert_eq!(page(took), Ok(()));
+        }
+        // One that waits between others: they are not in a row.
+        for _ in 1..AGAIN_LIMIT {
+            assert_eq!(page(short), Ok(()));
+        }
+        assert_eq!(page(took), Ok(()));
+    }
+    for _ in 1..AGAIN_LIMIT {
+        assert_eq!(page(short), Ok(()));
+    }
+    assert_eq!(page(short), Err(AGAIN_LIMIT));
 }

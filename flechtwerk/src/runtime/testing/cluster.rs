@@ -8,7 +8,7 @@ use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 use crate::port::{
     BrokerError, Committed, ErrorKind, Group, OffsetCommit, Producer, ProducerFactory, Queue, Reader, Taken,
-    TopicPartition, Unanswered, Wake, Watermarks,
+    TopicNow, TopicPartition, Unanswered, Wake, Watermarks,
 };
 
 /// More than any reader has to ask of what a test gives it: one that goes on does so for ever.
@@ -32,6 +32,8 @@ pub(crate) struct Inside {
     /// The last one stays.
     pub(crate) watermarks: VecDeque<Watermarks>,
     pub(crate) topic_id: String,
+    /// Of each topic.
+    pub(crate) partitions: i32,
     /// What a queue gives, one call after another; then nothing.
     pub(crate) takes: VecDeque<(Vec<RawRecord>, Option<i64>)>,
     pub(crate) taken: usize,
@@ -130,9 +132,10 @@ impl Reader for Cluster {
         Ok(first)
     }
 
-    fn topic_id(&self, topic: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
+    fn topic(&self, topic: &Arc<str>, _: Duration) -> Result<TopicNow, BrokerError> {
         self.call("topic_id", topic)?;
-        Ok(self.inside().topic_id.clone())
+        let inside = self.inside();
+        Ok(TopicNow { id: inside.topic_id.clone(), partitions: inside.partitions })
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}

@@ -11,7 +11,7 @@ use crate::format::ChangelogRecord;
 use crate::glue::{Outputs, RawRecord};
 use crate::port::{
     BrokerError, Committed, ErrorKind, Group, OffsetCommit, Producer, ProducerFactory, Queue, Reader, Taken,
-    TopicPartition, Unanswered, Wake, Watermarks,
+    TopicNow, TopicPartition, Unanswered, Wake, Watermarks,
 };
 
 /// What becomes of a transaction.
@@ -251,8 +251,8 @@ impl Reader for World {
         Ok(Watermarks { low: 0, stable: end, high: end })
     }
 
-    fn topic_id(&self, _: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
-        Ok("id".into())
+    fn topic(&self, _: &Arc<str>, _: Duration) -> Result<TopicNow, BrokerError> {
+        Ok(TopicNow { id: "id".into(), partitions: 1 })
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
