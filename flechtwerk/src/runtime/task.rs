@@ -133,6 +133,7 @@ impl Task {
     ) -> Task {
         Task {
             round_limit: context.limits.max_poll_records,
+            held: Held::new(context.info.order),
             context,
             partition,
             machine,
@@ -144,7 +145,6 @@ impl Task {
             reading: None,
             running: None,
             asking: false,
-            held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
             timing: None,
@@ -278,7 +278,7 @@ impl Task {
     fn discard(&mut self, keep: Option<BatchId>) {
         self.stop_round();
         self.reading = None;
-        self.held = Held::default();
+        self.held.clear();
         self.timing = None;
         self.overlay.discard();
         let building = std::mem::take(&mut self.building);
