@@ -10,6 +10,8 @@ use crate::task::{BatchId, Layer, merge_by_timestamp};
 pub(super) struct ClosedBatch {
     pub(super) id: BatchId,
     pub(super) outputs: Outputs,
+    /// Where it leaves the inputs.
+    pub(super) positions: Vec<i64>,
     /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
