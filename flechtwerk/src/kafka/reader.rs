@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::ClientSettings;
 use super::client::{Role, connect};
 use super::errors::broker_error;
-use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue, code};
+use super::ffi::{Batch, Event, Handle, Isolation, NativeError, OffsetSpec, Queue, TopicState, code};
 use super::logging::{Servant, Source};
 use crate::glue::RawRecord;
 use crate::port::{
@@ -56,6 +56,16 @@ impl KafkaReader {
 impl Shared {
     fn opened(&self) -> MutexGuard<'_, HashSet<TopicPartition>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn describe(&self, topic: &Arc<str>, limit: Duration) -> Result<TopicState, BrokerError> {
+        let failed = |error| self.source.explain(broker_error(error, ErrorKind::Retriable));
+        let described = self.handle.describe_topics(std::slice::from_ref(topic), limit).map_err(failed)?;
+        match described.into_iter().next() {
+            Some((_, Ok(state))) => Ok(state),
+            Some((_, Err(error))) => Err(BrokerError { kind: ErrorKind::Retriable, ..failed(error) }),
+            None => Err(failed(NativeError::new(code::LOCAL_TIMED_OUT, "an empty answer"))),
+        }
     }
 }
 
@@ -116,14 +126,11 @@ impl Reader for KafkaReader {
     }
 
     fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError> {
-        let Shared { handle, source, .. } = &*self.shared;
-        let failed = |error| source.explain(broker_error(error, ErrorKind::Retriable));
-        let described = handle.describe_topics(std::slice::from_ref(topic), limit).map_err(failed)?;
-        match described.into_iter().next() {
-            Some((_, Ok(state))) => Ok(state.id),
-            Some((_, Err(error))) => Err(BrokerError { kind: ErrorKind::Retriable, ..failed(error) }),
-            None => Err(failed(NativeError::new(code::LOCAL_TIMED_OUT, "an empty answer"))),
-        }
+        self.shared.describe(topic, limit).map(|state| state.id)
+    }
+
+    fn partitions(&self, topic: &Arc<str>, limit: Duration) -> Result<i32, BrokerError> {
+        self.shared.describe(topic, limit).map(|state| state.partitions)
     }
 
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration) {

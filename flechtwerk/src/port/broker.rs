@@ -202,6 +202,8 @@ pub trait Reader: Send + Sync {
     /// Kafka's topic id, as in [`TopicDescription::id`]; `Retriable` where there is no such topic, since a broker may
     /// learn of a new one late.
     fn topic_id(&self, topic: &Arc<str>, limit: Duration) -> Result<String, BrokerError>;
+    /// How many partitions a topic has now; errors as those of [`Reader::topic_id`].
+    fn partitions(&self, topic: &Arc<str>, limit: Duration) -> Result<i32, BrokerError>;
     /// Connects to the brokers of these topics ahead of need.
     fn warm_up(&self, topics: &[Arc<str>], limit: Duration);
 }

@@ -149,6 +149,10 @@ impl Reader for SimReader {
         Ok(crate::process::CHANGELOG_ID.to_owned())
     }
 
+    fn partitions(&self, _: &Arc<str>, _: Duration) -> Result<i32, BrokerError> {
+        Err(error(ErrorKind::Retriable, "NOT_SIMULATED"))
+    }
+
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
 }
 

@@ -32,6 +32,10 @@ pub(crate) struct Inside {
     /// The last one stays.
     pub(crate) watermarks: VecDeque<Watermarks>,
     pub(crate) topic_id: String,
+    /// By topic; one where nothing is said.
+    pub(crate) partitions: BTreeMap<&'static str, i32>,
+    /// What the members of the group subscribe to.
+    pub(crate) members: Vec<(String, Vec<String>)>,
     /// What a queue gives, one call after another; then nothing.
     pub(crate) takes: VecDeque<(Vec<RawRecord>, Option<i64>)>,
     pub(crate) taken: usize,
@@ -95,7 +99,7 @@ impl Group for Cluster {
     }
 
     fn subscriptions(&self, _: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError> {
-        Ok(Vec::new())
+        Ok(self.inside().members.clone())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -133,6 +137,11 @@ impl Reader for Cluster {
     fn topic_id(&self, topic: &Arc<str>, _: Duration) -> Result<String, BrokerError> {
         self.call("topic_id", topic)?;
         Ok(self.inside().topic_id.clone())
+    }
+
+    fn partitions(&self, topic: &Arc<str>, _: Duration) -> Result<i32, BrokerError> {
+        self.call("partitions", topic)?;
+        Ok(self.inside().partitions.get(&**topic).copied().unwrap_or(1))
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
