@@ -184,6 +184,22 @@ fn with_order_timestamp_the_smallest_comes_first_and_ties_follow_inputs() {
     assert_eq!(values["a"], ["w1", "p1", "p2", "w2", "w3", "p3", "w4"]);
 }
 
+/// S2.4k: what one round takes makes more than a batch has room for, and is done in parts.
+#[test]
+fn with_order_timestamp_a_round_that_is_too_large_is_done_in_that_order() {
+    let case = Case::new(RIG, "merge_by_time", 1, &["profiles", "words", "joined"])
+        .arg("--max-batch-bytes", "17000")
+        .log_fetches();
+    // Sixteen fit into one batch, but not with their outputs.
+    let large = |number: i64| format!("{number}:{}", "x".repeat(1_000));
+    let profiles: Vec<Write> = (0..8).map(|n| at("a", &large(n), 20 * n)).collect();
+    let words: Vec<Write> = (0..8).map(|n| at("a", &large(n), 20 * n - 10)).collect();
+    let values = merged(&case, &profiles, &words).remove("a").expect("outputs of a");
+    let values: Vec<&str> = values.iter().filter_map(|value| Some(value.split_once(':')?.0)).collect();
+    let expected: Vec<String> = (0..8).flat_map(|n| [format!("w{n}"), format!("p{n}")]).collect();
+    assert_eq!(values, expected);
+}
+
 #[test]
 fn a_full_input_does_not_starve_the_other() {
     let case = Case::new(RIG, "merge", 1, &["profiles", "words", "joined"])

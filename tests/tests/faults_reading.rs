@@ -160,6 +160,25 @@ fn fetches_that_fail() {
     trial.finish(&mut instance);
 }
 
+/// S6.2a: a broker that has just started says that it does not know the input. It is waited for, and read on where it was.
+#[test]
+fn an_input_that_is_not_known_for_a_while() {
+    // The client believes it only where the topic has been known for longer than this.
+    let mut trial = Trial::new(RIG).with(|rig| rig.arg("-X", "topic.metadata.propagation.max.ms=1"));
+    let mut instance = trial.start();
+    trial.process(3);
+    let unknown = trial.client(Api::Metadata).always().answer(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    // By this the reader asks for it.
+    let moved = trial.client(Api::Fetch).answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    wait_fired(&moved, 1);
+    instance.wait_for_log("topic does not exist");
+    trial.write(3);
+    unknown.remove();
+    trial.wait_done();
+    trial.process(3);
+    trial.finish(&mut instance);
+}
+
 /// S7.5d: the leader says that the position is out of range. The process stops; no position is reset silently.
 #[test]
 fn a_fetch_out_of_range() {
@@ -193,6 +212,22 @@ fn a_restore_that_stalls() {
     trial.process(3);
     assert_eq!(logged(&instance, " assigned stage="), 1, "log:\n{}", instance.log());
     trial.finish(&mut instance);
+}
+
+/// S6.2a: the changelog is deleted while it is read. Nothing would come any more; the process stops, and names it.
+#[test]
+fn a_changelog_that_is_deleted_during_the_restore() {
+    let mut trial = Trial::new(RIG).with(|rig| rig.arg("--broker-timeout", "3s"));
+    trial.process_with_another(5);
+    let stalled = trial.client(Api::Fetch).always().hold();
+    let mut instance = trial.job.rig.start();
+    wait_held(&stalled);
+    trial.job.kafka.delete_topic(&trial.job.changelog());
+    stalled.release();
+    assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
+    let log = instance.log();
+    let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(error.contains(&trial.job.changelog()) && error.contains("somebody has deleted it"), "{log}");
 }
 
 /// S6.2a: each node of a cluster is away for a while, with its leaders and coordinators. The others take over, and it comes

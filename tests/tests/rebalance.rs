@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flechtwerk_tests::job::{logged, wait_for_assignment, wait_for_tasks};
 use flechtwerk_tests::probe::ANY_PORT;
-use flechtwerk_tests::{Instance, Job, Kafka, Load, Probe, wait_for, wait_within};
+use flechtwerk_tests::{Case, Instance, Job, Kafka, Load, Probe, wait_for, wait_within};
 use nix::sys::signal::Signal;
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
@@ -159,4 +159,33 @@ fn added_partitions_stop_the_stage() {
     let (status, _, stderr) = job.rig.run(&["run"]);
     assert_eq!(status, 2, "{stderr}");
     assert!(stderr.contains("needs a state migration") && stderr.contains("has 2 partitions"), "{stderr}");
+}
+
+/// S5.5c: partitions that are added to one of several inputs leave tasks without the others, be there state or none. The error
+/// says so, and not that somebody subscribes to other topics.
+#[test]
+fn partitions_added_to_one_of_two_inputs_stop_the_stage() {
+    let started = ["join", "merge"].map(|stage| {
+        let case = Case::new(RIG, stage, 2, &["profiles", "words", "joined"])
+            .arg("-X", "topic.metadata.refresh.interval.ms=500");
+        let instance = case.rig.start();
+        wait_for_tasks(&instance, 2);
+        case.kafka.add_partitions(case.topic("words"), 3);
+        (case, instance)
+    });
+    for (case, mut instance) in started {
+        instance.wait_for_log("the task does not start");
+        assert_eq!(instance.wait(Duration::from_secs(120)), 1, "log:\n{}", instance.log());
+        let log = instance.log();
+        let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        let (profiles, words) = (case.topic("profiles"), case.topic("words"));
+        let counts = format!("`{profiles}` has 2, `{words}` has 3");
+        for text in ["partition 2 is not assigned for every input", &counts, "the same number", "`check`"] {
+            assert!(error.contains(text), "{text:?} in:\n{log}");
+        }
+        assert!(!error.contains("subscri"), "{log}");
+        let (status, _, stderr) = case.rig.run(&["check"]);
+        assert_eq!(status, 2, "{stderr}");
+        assert!(stderr.contains("the inputs differ in their number of partitions"), "{stderr}");
+    }
 }

@@ -205,6 +205,11 @@ impl KafkaQueue {
         let text = format!("reading {place}: {}", error.text);
         let judged = broker_error(NativeError { text, ..error.clone() }, ErrorKind::Retriable);
         match judged.kind {
+            // A broker that has just started may not know it for a moment, and the client goes on with it by itself.
+            _ if judged.is_unknown_topic() => {
+                source.error(&error);
+                None
+            }
             ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Generation => {
                 source.error(&error);
                 None
@@ -259,5 +264,28 @@ impl Drop for KafkaQueue {
         }
         self.batch.close();
         opened.remove(&self.at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S6.2a
+    #[test]
+    fn a_topic_that_is_not_known_is_no_end_of_reading() {
+        let role = Role::Reader { group: "demo", kind: ReaderKind::Changelogs };
+        let source = Source::new(&ClientSettings::new("nowhere:1"), role);
+        let judge = |code| KafkaQueue::judge("words-0", &source, NativeError::new(code, "as the test says"));
+        for passing in [code::UNKNOWN_TOPIC_OR_PART, code::LOCAL_UNKNOWN_PARTITION, code::NOT_LEADER] {
+            assert!(judge(passing).is_none(), "{passing}");
+        }
+        for (end, kind) in [
+            (code::TOPIC_AUTHORIZATION_FAILED, ErrorKind::Hopeless),
+            (code::OFFSET_OUT_OF_RANGE, ErrorKind::Hopeless),
+            (code::LOCAL_DESTROY, ErrorKind::Fatal),
+        ] {
+            assert_eq!(judge(end).map(|error| error.kind), Some(kind), "{end}");
+        }
     }
 }

@@ -231,7 +231,9 @@ pub struct Taken {
 
 /// One partition being read. Dropping it stops the reading.
 pub trait Queue: Send {
-    /// Takes what is there, at most `max` records and about `max_bytes`; never blocks; callable from async code.
+    /// Takes what is there, at most `max` records and about `max_bytes`; never blocks; callable from async code. A topic that a
+    /// broker does not know is no error here: the reading goes on by itself where it is known again, and whoever must hear that
+    /// it is gone has to ask.
     fn take(&mut self, max: usize, max_bytes: usize, into: &mut Vec<RawRecord>)
     -> Result<Taken, BrokerError>;
     /// Records waiting, roughly.

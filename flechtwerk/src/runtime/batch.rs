@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::glue::{Env, Outputs, RawRecord};
-use crate::task::{BatchId, Layer};
+use crate::glue::{Env, Order, Outputs, RawRecord};
+use crate::task::{BatchId, Layer, merge_by_timestamp};
 
 /// A closed batch: it is sent as it is, as often as need be.
 #[derive(Default)]
 pub(super) struct ClosedBatch {
     pub(super) id: BatchId,
     pub(super) outputs: Outputs,
+    /// Where it leaves the inputs.
+    pub(super) positions: Vec<i64>,
     /// The changes of state, as they go to the changelog and the store.
     pub(super) layer: Arc<Layer>,
     pub(super) records: usize,
@@ -47,28 +49,46 @@ impl Building {
     }
 }
 
-/// Records that were taken from the queues and not processed yet, because the round they were in grew too large.
-#[derive(Default)]
+/// Records that were taken from the queues and not processed yet, because the round they were in grew too large. They are
+/// still that round: what comes back first is what it would have begun with.
 pub(super) struct Held {
+    order: Order,
     records: Vec<RawRecord>,
 }
 
 impl Held {
+    /// None, of a stage that takes its inputs in this order.
+    pub(super) fn new(order: Order) -> Held {
+        Held { order, records: Vec::new() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Keeps the records of a round that does not count; they come back in input and offset order.
+    /// Forgets them.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+    }
+
+    /// Keeps the records of a round that does not count.
     pub(super) fn put(&mut self, mut records: Vec<RawRecord>) {
         records.append(&mut self.records);
         records.sort_by_key(|record| (record.input, record.offset));
+        if self.order == Order::Timestamp {
+            merge_by_timestamp(&mut records);
+        }
         self.records = records;
     }
 
-    /// The first `max` records: a prefix of each input's.
+    /// The first `max` records in the order of the stage, which are a prefix of each input's; they come input by input.
     pub(super) fn take(&mut self, max: usize) -> Vec<RawRecord> {
         let rest = self.records.split_off(max.min(self.records.len()));
-        std::mem::replace(&mut self.records, rest)
+        let mut records = std::mem::replace(&mut self.records, rest);
+        if self.order == Order::Timestamp {
+            records.sort_by_key(|record| (record.input, record.offset));
+        }
+        records
     }
 
     /// True if a record of this input is held.
@@ -93,22 +113,48 @@ mod tests {
         assert!(!building.is_empty(), "a timer alone is something");
     }
 
+    fn of(input: u16, offset: i64, timestamp: i64) -> RawRecord {
+        RawRecord { input, timestamp, ..record(offset, b"k", None) }
+    }
+
+    fn places(records: &[RawRecord]) -> Vec<(u16, i64)> {
+        records.iter().map(|record| (record.input, record.offset)).collect()
+    }
+
     #[test]
     fn held_records_come_back_in_the_order_of_inputs_and_offsets() {
-        let of = |input, offset| RawRecord { input, ..record(offset, b"k", None) };
-        let places = |records: &[RawRecord]| -> Vec<(u16, i64)> {
-            records.iter().map(|record| (record.input, record.offset)).collect()
-        };
-        let mut held = Held::default();
+        let mut held = Held::new(Order::Inputs);
         assert!(held.is_empty());
-        held.put(vec![of(2, 8), of(0, 6)]);
+        held.put(vec![of(2, 8, 1), of(0, 6, 9)]);
         // Those of a later round were taken before.
-        held.put(vec![of(0, 5), of(2, 7)]);
+        held.put(vec![of(0, 5, 9), of(2, 7, 1)]);
         assert!(!held.is_empty());
         assert_eq!([0, 1, 2].map(|input| held.holds(input)), [true, false, true]);
         assert_eq!(places(&held.take(3)), [(0, 5), (0, 6), (2, 7)]);
         assert_eq!([0, 1, 2].map(|input| held.holds(input)), [false, false, true]);
         assert_eq!(places(&held.take(9)), [(2, 8)]);
         assert!(held.is_empty() && held.take(1).is_empty());
+        held.put(vec![of(0, 1, 0)]);
+        held.clear();
+        assert!(held.is_empty() && !held.holds(0));
+    }
+
+    /// S2.4k
+    #[test]
+    fn with_order_timestamp_the_oldest_held_records_come_back_first() {
+        let mut held = Held::new(Order::Timestamp);
+        // Buckets are in no order, and the timestamps of an input may go back.
+        held.put(vec![of(0, 6, 20), of(1, 8, 20), of(0, 5, 10), of(1, 7, 5), of(0, 7, 1), of(0, 8, 30)]);
+        // What a round gets comes input by input, as from the queues.
+        assert_eq!(places(&held.take(3)), [(0, 5), (0, 6), (1, 7)]);
+        // It was too large again: nothing is passed over.
+        held.put(vec![of(0, 5, 10), of(0, 6, 20), of(1, 7, 5)]);
+        assert_eq!(places(&held.take(1)), [(1, 7)]);
+        assert_eq!(places(&held.take(1)), [(0, 5)]);
+        // A tie follows the inputs. The third of the first input is older than its place says: offsets come first.
+        assert_eq!(places(&held.take(2)), [(0, 6), (0, 7)]);
+        assert_eq!([0, 1].map(|input| held.holds(input)), [true, true]);
+        assert_eq!(places(&held.take(9)), [(0, 8), (1, 8)]);
+        assert!(held.is_empty());
     }
 }

@@ -10,6 +10,7 @@ mod control;
 mod early;
 mod error;
 mod host;
+mod incomplete;
 #[cfg(feature = "kafka")]
 mod input_watch;
 mod lag;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::context::{Cancel, StageContext};
+use super::context::{Cancel, Changelog, StageContext};
 use super::error::Failure;
 use super::host;
+use super::topic_watch::TopicWatch;
 use crate::format::{self, ChangelogRecord};
 use crate::glue::{RawRecord, StageInfo};
 use crate::port::{Store, StoreError, TopicPartition};
@@ -60,8 +61,17 @@ pub(super) fn restore(
         let mut records: Vec<RawRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut changes: Vec<ChangelogRecord> = Vec::with_capacity(CHUNK_RECORDS);
         let mut nothing = false;
+        // Nobody else says that it is gone, or another one by now: nothing would come any more.
+        let who = format!("stage {}", context.info.name);
+        let mut watch = context.changelog.as_ref().map(|Changelog { topic, id, .. }| {
+            let anew = "the state in the old one is lost; `check` says what to do".to_owned();
+            TopicWatch::of(reader, topic, id, context.limits.broker_timeout, anew)
+        });
         while position < end {
             if nothing {
+                if let Some(watch) = &mut watch {
+                    watch.look(&who).map_err(Unrestored::Failed)?;
+                }
                 idle();
                 parker.wait(WAIT);
             }

@@ -12,16 +12,15 @@ use super::context::StageContext;
 use super::control::Control;
 use super::error::Failure;
 use super::host;
-use super::{messages, task, token};
+use super::{incomplete, messages, task, token};
 use crate::duration::duration_text;
-use crate::naming::StageNames;
 use crate::observe::Health;
 use crate::observe::names;
 use crate::port::{BrokerError, ErrorKind, GroupEvent, TopicPartition};
 
 /// A task number that not all inputs give to this instance is waited for this long (S2.1).
 const INCOMPLETE_LIMIT: Duration = Duration::from_secs(60);
-/// How long the cluster is asked who else is in the group, or whether a topic is there.
+/// How long the cluster is asked whether a topic is there.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(5);
 /// After a lost session the next assignment is waited for at least this long, however short `broker_timeout` is: the
 /// group may have to wait for a member that died.
@@ -300,8 +299,7 @@ impl StageInstance {
         if let Some((number, _)) =
             self.incomplete.iter().find(|(_, since)| host::since(**since) > INCOMPLETE_LIMIT)
         {
-            let members = self.context.group.subscriptions(DESCRIBE_LIMIT);
-            return Err(two_subscriptions(&self.context.names, *number, &members.unwrap_or_default()));
+            return Err(incomplete::failure(&self.context, *number));
         }
         Ok(())
     }
@@ -350,34 +348,6 @@ impl StageInstance {
     }
 }
 
-/// S2.1e: names both subscriptions, as far as the group tells them.
-fn two_subscriptions(names: &StageNames, number: i32, members: &[(String, Vec<String>)]) -> Failure {
-    let mut ours: Vec<&str> = names.leases.iter().map(|topic| &**topic).collect();
-    ours.sort_unstable();
-    let others: Vec<String> = members
-        .iter()
-        .filter(|(_, topics)| *topics != ours)
-        .map(|(member, topics)| format!("{member} subscribes to {}", topics.join(", ")))
-        .collect();
-    let group = &names.application_id;
-    let (others, mend) = match others.is_empty() {
-        true => (
-            "another member subscribes to other topics".to_owned(),
-            format!(
-                "; kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --group {group} --members --verbose \
-                 shows the members"
-            ),
-        ),
-        false => (others.join("; "), String::new()),
-    };
-    Failure::new(format!(
-        "stage {}: partition {number} is not assigned for every input since a minute. This instance subscribes to {}; in \
-         the same group {group} {others}. Stop the instances with the other subscription{mend}",
-        names.stage,
-        ours.join(", ")
-    ))
-}
-
 /// S5.2: no redo, no new fence.
 pub(super) fn instance_fenced(context: &StageContext, error: &BrokerError) -> Failure {
     let id = context.instance_id.as_deref().unwrap_or_default();
@@ -391,29 +361,6 @@ pub(super) fn instance_fenced(context: &StageContext, error: &BrokerError) -> Fa
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_subscriptions_are_named() {
-        let names = StageNames {
-            stage: "join",
-            application_id: "x-demo-join".into(),
-            inputs: vec!["words".into(), "profiles".into()],
-            leases: vec!["words".into(), "profiles".into()],
-            witness: None,
-            outputs: Vec::new(),
-            tables: Vec::new(),
-            changelog: None,
-        };
-        let member = |name: &str, topics: &[&str]| {
-            (name.to_owned(), topics.iter().map(|topic| (*topic).to_owned()).collect::<Vec<_>>())
-        };
-        let members =
-            [member("demo at /10.0.0.1", &["profiles", "words"]), member("old at /10.0.0.2", &["words"])];
-        let text = two_subscriptions(&names, 1, &members).message;
-        assert!(text.contains("This instance subscribes to profiles, words; in the same group x-demo-join old at /10.0.0.2 subscribes to words."), "{text}");
-        let text = two_subscriptions(&names, 1, &[]).message;
-        assert!(text.contains("--describe --group x-demo-join --members --verbose"), "{text}");
-    }
 
     /// S10.3f: whoever leases a partition that was not there when the configs were read would poll nothing for it.
     #[cfg(feature = "kafka")]

@@ -133,6 +133,7 @@ impl Task {
     ) -> Task {
         Task {
             round_limit: context.limits.max_poll_records,
+            held: Held::new(context.info.order),
             context,
             partition,
             machine,
@@ -144,7 +145,6 @@ impl Task {
             reading: None,
             running: None,
             asking: false,
-            held: Held::default(),
             overlay: Overlay::default(),
             building: Building::default(),
             timing: None,
@@ -278,7 +278,7 @@ impl Task {
     fn discard(&mut self, keep: Option<BatchId>) {
         self.stop_round();
         self.reading = None;
-        self.held = Held::default();
+        self.held.clear();
         self.timing = None;
         self.overlay.discard();
         let building = std::mem::take(&mut self.building);
@@ -423,14 +423,22 @@ impl Task {
         }
     }
 
+    /// Positions are ahead of the committed ones, and no batch is on its way to commit others.
     fn has_moved(&self) -> bool {
+        self.closed.is_empty() && self.is_ahead()
+    }
+
+    /// Positions are ahead of those that the last closed batch commits, or that are committed.
+    fn is_ahead(&self) -> bool {
         let Some(reading) = &self.reading else { return false };
-        self.closed.is_empty()
-            && reading
+        match self.closed.back() {
+            Some(batch) => reading.positions != batch.positions,
+            None => reading
                 .positions
                 .iter()
                 .zip(self.machine.committed())
-                .any(|(now, committed)| Some(*now) != committed)
+                .any(|(now, committed)| Some(*now) != committed),
+        }
     }
 
     fn close_if_due(&mut self) {
@@ -449,6 +457,7 @@ impl Task {
 
     fn close(&mut self) {
         let Some(reading) = &self.reading else { return };
+        let reached = reading.positions.clone();
         let positions = reading.to_commit(self.building.is_empty());
         let outputs = std::mem::take(&mut self.spare_outputs);
         let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
@@ -459,6 +468,7 @@ impl Task {
         self.closed.push_back(Arc::new(ClosedBatch {
             id,
             outputs: building.outputs,
+            positions: reached,
             layer: Arc::new(layer),
             records: building.records,
             fired: building.fired,
@@ -474,11 +484,10 @@ impl Task {
         if !self.stopping || self.running.is_some() || self.machine.is_ended() {
             return;
         }
-        if self.machine.is_live() && self.closed.len() < 2 && (!self.building.is_empty() || self.has_moved())
-        {
+        if self.machine.is_live() && self.closed.len() < 2 && (!self.building.is_empty() || self.is_ahead()) {
             self.close();
         }
-        if self.building.is_empty() {
+        if self.building.is_empty() && !self.is_ahead() {
             self.step(Event::Drained);
         }
     }

@@ -68,6 +68,8 @@ struct Inside {
     failed: bool,
     /// Where a partition ends behind its records, as far as that is told.
     end: Option<i64>,
+    /// That was told.
+    ended: bool,
     /// How many commits had succeeded when the group was left.
     left_after: Option<usize>,
 }
@@ -173,6 +175,10 @@ impl Reader for World {
         self.known(TopicNow { id: "id".to_owned(), partitions: 1 })
     }
 
+    fn partitions(&self, _: &Arc<str>, _: Duration) -> Result<i32, BrokerError> {
+        self.known(1)
+    }
+
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
 }
 
@@ -187,7 +193,11 @@ struct Records {
 impl Queue for Records {
     fn take(&mut self, _: usize, _: usize, into: &mut Vec<RawRecord>) -> Result<Taken, BrokerError> {
         if self.next >= 10 {
-            return Ok(Taken { end: self.world.with(|inside| inside.end), ..Taken::default() });
+            let end = self.world.with(|inside| {
+                inside.ended |= inside.end.is_some();
+                inside.end
+            });
+            return Ok(Taken { end, ..Taken::default() });
         }
         into.push(RawRecord {
             input: self.input,

@@ -93,6 +93,19 @@ impl TopicWatch {
         }))
     }
 
+    /// Watches one topic whose id is known.
+    pub(super) fn of(
+        reader: &Arc<dyn Reader>,
+        topic: &Arc<str>,
+        id: &str,
+        limit: Duration,
+        anew: String,
+    ) -> TopicWatch {
+        let topics = vec![Watched { topic: topic.clone(), id: id.to_owned(), unknown: None }];
+        let reader = reader.clone();
+        TopicWatch { reader, topics, limit, anew, count: None, only_anew: false, looked: host::now() }
+    }
+
     /// Looks only whether a topic was made anew, and says this then, instead of what is true of topics that are read whole.
     pub(super) fn only_anew(self, anew: String) -> TopicWatch {
         TopicWatch { anew, only_anew: true, ..self }

@@ -11,5 +11,5 @@ mod tests;
 pub use event::*;
 pub use machine::{Config, FIRST_POSITIONS, Machine};
 pub use overlay::{Layer, Overlay};
-pub(crate) use round::{Grouped, group};
+pub(crate) use round::{Grouped, group, merge_by_timestamp};
 pub use stamp::{RESETTING, Stamp};

@@ -103,9 +103,9 @@ fn permute(records: &mut [RawRecord], mut places: Vec<u32>) {
     }
 }
 
-/// Merges the runs of the inputs by their head's timestamp, ties in `inputs` order. A merge and not a sort:
-/// timestamps may go back within an input, offsets may not.
-fn merge_by_timestamp(records: &mut [RawRecord]) {
+/// Merges records that come input by input by the timestamps of the inputs' heads, ties in `inputs` order. A merge and not a
+/// sort: timestamps may go back within an input, offsets may not.
+pub(crate) fn merge_by_timestamp(records: &mut [RawRecord]) {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, record) in records.iter().enumerate() {
         match runs.last_mut() {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::demo::{Described, SESSIONS};
-use crate::port::{ErrorKind, StoreFactory, StoreId, Watermarks};
+use crate::port::{BrokerError, ErrorKind, StoreFactory, StoreId, Watermarks};
+use crate::runtime::context::Limits;
 use crate::runtime::testing::{Cluster, LONG, Seen, context, error, limits, record, seen};
 use crate::store::MemoryStores;
 
@@ -45,8 +46,18 @@ impl Restored {
 
 /// Restores a changelog that begins at `low`, up to `end`, over a store that has something else.
 fn restored(cluster: &Cluster, low: i64, end: i64, cancel: &Cancel) -> Restored {
+    restored_within(LONG, cluster, low, end, cancel)
+}
+
+fn restored_within(
+    broker_timeout: Duration,
+    cluster: &Cluster,
+    low: i64,
+    end: i64,
+    cancel: &Cancel,
+) -> Restored {
     cluster.inside().watermarks = [Watermarks { low, stable: end, high: end }].into();
-    let context = context(&STAGE, cluster, limits());
+    let context = context(&STAGE, cluster, Limits { broker_timeout, ..limits() });
     let id = StoreId { application_id: "demo".into(), partition: 0 };
     let store = MemoryStores::default().open(&id, false).unwrap();
     let old = ChangelogRecord { key: b"\0old"[..].into(), value: Some(b"\x01x"[..].into()) };
@@ -128,6 +139,42 @@ fn a_restore_that_ends_early_leaves_no_stamp() {
     cluster.fail("take", [error(ErrorKind::Fatal)]);
     let text = restored(&cluster, 0, 5, &Cancel::default()).failure();
     assert!(text.contains("can't read changelog demo-sessions-changelog/0"), "{text}");
+}
+
+/// S6.2a: a changelog that is gone gives nothing any more, and no error either.
+#[test]
+fn a_changelog_that_is_gone_or_made_anew_during_the_restore_stops_it() {
+    let cluster = Cluster::default();
+    let unknown = || BrokerError { code: "UNKNOWN_TOPIC_OR_PART".into(), ..error(ErrorKind::Hopeless) };
+    let nothing = || vec![(vec![], None)];
+    let failure = || restored_within(Duration::ZERO, &cluster, 0, 5, &Cancel::default()).failure();
+    cluster.inside().topic_id = "id".into();
+    gives(&cluster, nothing());
+    cluster.fail("topic_id", [unknown()]);
+    let text = failure();
+    assert!(
+        text.contains(
+            "stage sessions: topic demo-sessions-changelog has not been there for --broker-timeout"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("somebody has deleted it"), "{text}");
+
+    cluster.inside().topic_id = "other".into();
+    gives(&cluster, nothing());
+    let text = failure();
+    assert!(
+        text.contains("was deleted and made anew while it was read, and the state in the old one is lost"),
+        "{text}"
+    );
+
+    // Whether it is there is not known, or it is: it is waited for.
+    cluster.inside().topic_id = "id".into();
+    cluster.fail("topic_id", [error(ErrorKind::TimedOut)]);
+    gives(&cluster, vec![(vec![], None), (vec![], None), (vec![record(0, b"\0a", STATE)], Some(5))]);
+    let done = restored_within(Duration::ZERO, &cluster, 0, 5, &Cancel::default());
+    assert!(matches!(done.empty, Ok(false)));
+    assert_eq!(done.keys(), ["a"]);
 }
 
 /// Between two looks at an empty queue the thread rests.

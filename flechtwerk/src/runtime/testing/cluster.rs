@@ -32,8 +32,11 @@ pub(crate) struct Inside {
     /// The last one stays.
     pub(crate) watermarks: VecDeque<Watermarks>,
     pub(crate) topic_id: String,
-    /// Of each topic.
+    /// Of each topic that `partitions_of` does not name.
     pub(crate) partitions: i32,
+    pub(crate) partitions_of: BTreeMap<&'static str, i32>,
+    /// What the members of the group subscribe to.
+    pub(crate) members: Vec<(String, Vec<String>)>,
     /// What a queue gives, one call after another; then nothing.
     pub(crate) takes: VecDeque<(Vec<RawRecord>, Option<i64>)>,
     pub(crate) taken: usize,
@@ -97,7 +100,7 @@ impl Group for Cluster {
     }
 
     fn subscriptions(&self, _: Duration) -> Result<Vec<(String, Vec<String>)>, BrokerError> {
-        Ok(Vec::new())
+        Ok(self.inside().members.clone())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -135,7 +138,8 @@ impl Reader for Cluster {
     fn topic(&self, topic: &Arc<str>, _: Duration) -> Result<TopicNow, BrokerError> {
         self.call("topic_id", topic)?;
         let inside = self.inside();
-        Ok(TopicNow { id: inside.topic_id.clone(), partitions: inside.partitions })
+        let partitions = inside.partitions_of.get(&**topic).copied().unwrap_or(inside.partitions);
+        Ok(TopicNow { id: inside.topic_id.clone(), partitions })
     }
 
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}

@@ -85,3 +85,21 @@ fn an_idle_task_commits_a_position_that_moved_by_the_end_of_its_partition_alone(
     started.stopper.stop();
     started.end().unwrap();
 }
+
+/// S3.3g: at a clean stop it is committed at once, also where the commit of the records before it is under way.
+#[test]
+fn a_position_that_moved_during_a_commit_is_committed_at_a_clean_stop() {
+    let world = world(&[Commit::Held, Commit::Fine], 0);
+    // One batch has all records.
+    let limits = Limits { max_poll_records: 10, commit_interval: LONG, ..limits() };
+    let started = start_with(&world, &ENRICHES, &ENRICH, limits);
+    world.wait("a commit of all records", |inside| inside.tried == 1);
+    world.with(|inside| inside.end = Some(13));
+    world.wait("a look at the end", |inside| inside.ended);
+    started.stopper.stop();
+    world.with(|inside| inside.released = true);
+    started.end().unwrap();
+    let words = TopicPartition { topic: "words".into(), partition: 0 };
+    let committed = world.with(|inside| inside.committed[&words].offset);
+    assert_eq!((committed, world.with(|inside| inside.fine)), (Some(13), 2));
+}

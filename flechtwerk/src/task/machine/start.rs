@@ -112,6 +112,8 @@ impl Machine {
             Phase::OpeningStore | Phase::Restoring => self.open_store(out),
             Phase::Ending => self.end(false, out),
             _ if self.stopping != Stopping::No => self.end(false, out),
+            // Whoever was fenced does not fence back at once, whatever else goes wrong (S4.7b).
+            Phase::Waiting => self.discard(out),
             _ => {
                 self.discard(out);
                 self.fence(out);

@@ -341,6 +341,32 @@ fn a_store_that_fails_is_rebuilt_once() {
     assert_eq!(machine.step(failed()), [Command::Fail(Stop::Store { error: "bad block".into() })]);
 }
 
+/// S4.7b: also where the store fails while it waits.
+#[test]
+fn a_store_that_fails_during_the_wait_after_a_fence_does_not_end_the_wait() {
+    let waiting = || {
+        let mut machine = running();
+        machine.step(Event::Closed { id: 1, positions: vec![9] });
+        let outcome = Outcome::Dead { fenced: true, error: "fenced".into() };
+        assert_eq!(machine.step(Event::Sent { id: 1, outcome }), [Command::DropProducer, Command::Wait]);
+        let warning = Command::Warn(Warning::StoreRebuilt { error: "bad block".into() });
+        let failed = machine.step(Event::StoreFailed { error: "bad block".into() });
+        assert_eq!(failed, [warning, Command::Discard { keep: None }]);
+        assert!(!machine.is_live());
+        machine
+    };
+    for over in [Event::Waited, Event::Assigned { mine: true }] {
+        let mut machine = waiting();
+        assert_eq!(machine.step(over), [Command::Fence]);
+        machine.step(Event::Fenced { owner: "c".into() });
+        // What was handed over and discarded is not settled: whatever is committed is the truth.
+        let offsets = Event::Offsets(vec![committed(9, &stamp("b", 4))]);
+        assert_eq!(machine.step(offsets), [Command::ReadChangelogEnd]);
+        assert_eq!(machine.step(Event::ChangelogEnd(9)), [Command::OpenStore { wiped: true }]);
+    }
+    assert_eq!(waiting().step(Event::Stop), [Command::End { clean: false }]);
+}
+
 #[test]
 fn other_aborts_start_the_task_anew() {
     let mut machine = running();
