@@ -89,7 +89,7 @@ fn the_user_code_of_all_rounds_of_a_batch_is_watched_as_one() {
     task.start(Taken { records: vec![record(1, b"k", None)], keys: Vec::new(), due: None });
     let overdue = |task: &Task, limit| task.context.watchdog.overdue(limit);
     let (partition, place) = overdue(&task, spent - Duration::from_secs(1)).expect("it is overdue");
-    assert_eq!((partition, &*place), (0, "words/0 offset 1"));
+    assert_eq!((partition, &*place), (0, "words/0 offsets 1 to 1"));
     assert_eq!(overdue(&task, LONG), None);
 
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
