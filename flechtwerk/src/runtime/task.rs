@@ -331,7 +331,10 @@ impl Task {
             if self.may_take() && self.fire_by_event_time() {
                 continue;
             }
-            self.close_if_due();
+            if self.close_if_due() {
+                // What did not fit into it fires before anything else is taken (S12.2c).
+                continue;
+            }
             if !self.may_take() {
                 break;
             }

@@ -29,18 +29,21 @@ impl Task {
                 .any(|(now, committed)| Some(*now) != committed)
     }
 
-    pub(super) fn close_if_due(&mut self) {
+    /// True if it closed the batch.
+    pub(super) fn close_if_due(&mut self) -> bool {
         if self.running.is_some() || !self.machine.may_compute() {
-            return;
+            return false;
         }
         let now = host::now();
         let may_commit = self.commit_due().is_none_or(|due| due <= now);
         let due = !self.building.is_empty() && self.machine.may_send() && may_commit;
         let idle = self.moved.is_some_and(|since| since + self.context.limits.idle_commit <= now)
             && self.has_moved();
-        if !self.building.is_empty() && self.is_full() || due || idle {
+        let close = !self.building.is_empty() && self.is_full() || due || idle;
+        if close {
             self.close();
         }
+        close
     }
 
     pub(super) fn close(&mut self) {
