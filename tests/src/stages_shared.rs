@@ -125,9 +125,21 @@ pub struct Clock {
     settings: ClockSettings,
 }
 
+impl Drop for Clock {
+    fn drop(&mut self) {
+        eprintln!("dropped clock");
+    }
+}
+
 /// What [`bell`] makes.
 pub struct Bell {
     clock: Res<Clock>,
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        eprintln!("dropped bell");
+    }
 }
 
 #[derive(Debug)]
@@ -154,6 +166,12 @@ pub async fn spring() -> flechtwerk::Result<Spring> {
 
 /// What [`spring`] makes.
 pub struct Spring;
+
+impl Drop for Spring {
+    fn drop(&mut self) {
+        eprintln!("dropped spring");
+    }
+}
 
 async fn close_spring(_: &Spring) -> flechtwerk::Result {
     eprintln!("closed spring");
@@ -205,17 +223,31 @@ pub struct HammerSettings {
     weight: u16,
     #[serde(default)]
     breaks: bool,
+    #[serde(default)]
+    breaks_at_last: bool,
 }
 
-/// What [`hammer`] makes.
-pub struct Hammer;
+/// What [`hammer`] makes. It has no function that closes it, and wants the runtime when it is dropped; it may be told to break
+/// then.
+pub struct Hammer {
+    breaks: bool,
+}
+
+impl Drop for Hammer {
+    fn drop(&mut self) {
+        // Panics where there is none, as clients of databases do.
+        tokio::runtime::Handle::current().block_on(tokio::task::yield_now());
+        assert!(!self.breaks, "the hammer breaks");
+        eprintln!("dropped hammer");
+    }
+}
 
 /// Needs nothing but settings.
 #[resource]
 pub async fn hammer(settings: HammerSettings) -> flechtwerk::Result<Hammer> {
     match settings.breaks {
         true => Err(format!("the handle of {} g broke", settings.weight).into()),
-        false => Ok(Hammer),
+        false => Ok(Hammer { breaks: settings.breaks_at_last }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Resources: made once, in order, before anything is read; closed at the end, whatever happens; secrets stay secret.
 
 use flechtwerk_tests::{Case, STOP};
+use nix::sys::signal::Signal;
 
 const SHARED: &str = env!("CARGO_BIN_EXE_shared");
 /// May stand nowhere.
@@ -61,6 +62,63 @@ fn made_in_order_before_the_stages_and_closed_in_the_reverse_one_after_them() {
         "closed spring",
     ];
     assert_order(&instance.log(), &order);
+}
+
+/// Each is dropped when it was closed, after those that are made from it, and while the runtime is there; a failure, and one that
+/// panics as it is dropped, change nothing for the others.
+#[test]
+fn dropped_one_after_the_other_in_the_runtime_and_before_the_clients_close() {
+    for (fails, breaks) in [(false, false), (true, false), (false, true)] {
+        let mut case = case("ring");
+        let hammer = match breaks {
+            false => "dropped hammer",
+            true => "was not dropped well: its code panicked: the hammer breaks",
+        };
+        case.rig = case.rig.env("FLECHTWERK_RESOURCES_HAMMER_BREAKS_AT_LAST", &breaks.to_string());
+        let mut instance = case.start();
+        let output = case.observe("joined");
+        case.write("words", &[("k", "ding dong")]);
+        output.wait(1);
+        let status = match fails {
+            true => {
+                let bad = flechtwerk_tests::kafka::Write { value: Some(vec![0xff]), ..Default::default() };
+                case.kafka.write(case.topic("words"), [bad]);
+                instance.wait(STOP)
+            }
+            false => instance.terminate(STOP),
+        };
+        let log = instance.log();
+        assert_eq!(status, i32::from(fails), "{log}");
+        let order = [
+            hammer,
+            "closed bell",
+            "dropped bell",
+            "closed clock",
+            "dropped clock",
+            "closed spring",
+            "dropped spring",
+        ];
+        assert_order(&log, &order);
+        assert!(!log.contains("have not closed in time"), "{log}");
+    }
+}
+
+/// S11.4: a second signal is heeded here too.
+#[test]
+fn a_second_signal_leaves_what_does_not_close() {
+    let case = failing("close-hang");
+    let mut instance = case.start();
+    instance.signal(Signal::SIGTERM);
+    instance.wait_for_log("dropped bell");
+    instance.signal(Signal::SIGTERM);
+    let status = instance.wait(STOP);
+    let log = instance.log();
+    assert_eq!(status, 1, "{log}");
+    assert_order(
+        &log,
+        &["dropped bell", "is left without being closed", "stopped at once by a second signal"],
+    );
+    assert!(!log.contains("closed spring") && !log.contains("has not closed within"), "{log}");
 }
 
 #[test]

@@ -173,10 +173,13 @@ fn timers_come_back_after_a_kill_from_disk() {
     comes_back(on_disk(plan()));
 }
 
-/// Many that one record makes due take more than one batch, and fire once each.
+/// Many that one record makes due take more than one batch, and fire once each; and before any further record is taken.
 #[track_caller]
 fn many_at_once(case: Case) {
     const MANY: usize = 12_000;
+    /// Records of a batch, and so of a round as well.
+    const BATCH: usize = 2_000;
+    let case = case.arg("--max-poll-records", &BATCH.to_string());
     let joined = case.observe("joined");
     let record = |n: usize| {
         let value = format!("set x {}", 2000 + n % 100);
@@ -185,14 +188,20 @@ fn many_at_once(case: Case) {
     case.kafka.write(case.topic("words"), (0..MANY).map(record));
     let mut instance = case.start();
     joined.wait(MANY);
-    write(&case, "-", "tick", 9000);
-    let seen = joined.wait(2 * MANY + 1);
+    // More than can be taken together with the first of them, which makes all timers due.
+    let further = |_| Write { partition: Some(0), timestamp: Some(9000), ..Write::new("-", "tick") };
+    case.kafka.write(case.topic("words"), (0..2 * BATCH).map(further));
+    let all = 2 * MANY + 2 * BATCH;
+    let seen = joined.wait(all);
     let fired: BTreeSet<_> =
         seen.iter().filter(|one| one.value_text().starts_with("x fires")).map(Seen::key_text).collect();
     assert_eq!(fired.len(), MANY);
-    case.wait_committed("words", MANY as i64 + 1);
+    let last = seen.iter().rposition(|one| one.value_text().starts_with("x fires")).unwrap_or_default();
+    let before = seen[..last].iter().filter(|one| one.key_text() == "-").count();
+    assert!((1..=BATCH).contains(&before), "{before} further records were taken before the last timer fired");
+    case.wait_committed("words", (MANY + 2 * BATCH) as i64);
     assert_eq!(instance.terminate(STOP), 0);
-    assert_eq!(joined.count(), 2 * MANY + 1, "each fires once");
+    assert_eq!(joined.count(), all, "each fires once");
 }
 
 #[test]

@@ -281,7 +281,7 @@ impl Session<'_> {
         let prepared = self.prepare(restores);
         if self.signals.asked() {
             if let Ok((launch, _)) = prepared {
-                launch.pool.close();
+                launch.pool.close(|| false);
             }
             tracing::info!(pipeline = self.pipeline.name, "stopped before it had started");
             return CLEAN;

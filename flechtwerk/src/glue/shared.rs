@@ -94,8 +94,8 @@ impl Env {
 
     /// Takes out what was put last.
     #[cfg(feature = "kafka")]
-    pub(crate) fn drop_last(&mut self) {
-        self.things.pop();
+    pub(crate) fn take_last(&mut self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.things.pop().map(|(_, thing)| thing)
     }
 
     pub(crate) fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use super::problems::problems;
 use super::tree::{Said, Tree};
@@ -100,7 +101,7 @@ impl Pool {
         if found.is_empty() {
             return Ok(pool);
         }
-        pool.close();
+        pool.close(|| false);
         Err(found)
     }
 
@@ -145,30 +146,84 @@ impl Pool {
         self.runtime.handle()
     }
 
-    /// Closes all of them, the last first, and ends the runtime. What goes wrong is logged and holds nothing up.
-    pub(crate) fn close(mut self) {
-        let entered = self.runtime.enter();
+    /// Closes and drops all of them, the last first, and ends the runtime. What goes wrong is logged and holds nothing up. `hurry`
+    /// says that nothing is to be waited for any more; true if it did.
+    pub(crate) fn close(mut self, mut hurry: impl FnMut() -> bool) -> bool {
+        let mut hurried = false;
         while let Some(resource) = self.made.pop() {
             let name = resource.info().name;
-            let closing = self.runtime.spawn(resource.close(&self.env));
-            match self.runtime.block_on(async { tokio::time::timeout(CLOSE_LIMIT, closing).await }) {
-                Ok(Ok(Ok(()))) => tracing::debug!(resource = name, "closed"),
-                Ok(Ok(Err(error))) => {
+            let until = Instant::now() + CLOSE_LIMIT;
+            let closing = self.spawn_close(resource);
+            match self.end(closing, until, &mut hurry) {
+                Ended::Well(Ok(())) => tracing::debug!(resource = name, "closed"),
+                Ended::Well(Err(error)) => {
                     tracing::warn!(resource = name, "was not closed: {}", chain(&*error));
                 }
-                Ok(Err(error)) => tracing::warn!(resource = name, "was not closed: {}", panicked(error)),
-                Err(_) => tracing::warn!(
+                Ended::Panicked(why) => tracing::warn!(resource = name, "was not closed: {why}"),
+                Ended::Left => tracing::warn!(
                     resource = name,
                     "has not closed within {} s and is left",
                     CLOSE_LIMIT.as_secs()
                 ),
+                Ended::Hurried => {
+                    tracing::warn!(
+                        resource = name,
+                        "is left without being closed, as are those made before it"
+                    );
+                    hurried = true;
+                    break;
+                }
             }
-            // Here, since what is dropped may want the runtime.
-            self.env.drop_last();
+            // Here, since what is dropped may want the runtime; and where it may block.
+            let last = self.env.take_last();
+            let dropping = self.runtime.spawn_blocking(move || drop(last));
+            match self.end(dropping, until.max(Instant::now() + LOOK), &mut hurry) {
+                Ended::Well(()) => {}
+                Ended::Panicked(why) => tracing::warn!(resource = name, "was not dropped well: {why}"),
+                Ended::Left => tracing::warn!(resource = name, "takes too long to be dropped and is left"),
+                Ended::Hurried => {
+                    hurried = true;
+                    break;
+                }
+            }
         }
-        drop(entered);
         self.runtime.shutdown_background();
+        hurried
     }
+
+    fn spawn_close(&self, resource: &'static dyn AnyResource) -> JoinHandle<Result<(), crate::BoxError>> {
+        let _entered = self.runtime.enter();
+        self.runtime.spawn(resource.close(&self.env))
+    }
+
+    /// Waits for the end of something, no longer than until then.
+    fn end<T>(&self, mut work: JoinHandle<T>, until: Instant, hurry: &mut impl FnMut() -> bool) -> Ended<T> {
+        self.runtime.block_on(async {
+            loop {
+                let look = until.min(Instant::now() + LOOK);
+                match tokio::time::timeout_at(look.into(), &mut work).await {
+                    Ok(Ok(value)) => return Ended::Well(value),
+                    Ok(Err(error)) => return Ended::Panicked(panicked(error)),
+                    Err(_) if hurry() => return Ended::Hurried,
+                    Err(_) if Instant::now() >= until => {
+                        work.abort();
+                        return Ended::Left;
+                    }
+                    Err(_) => {}
+                }
+            }
+        })
+    }
+}
+
+/// How something ended that is not waited for without a limit.
+enum Ended<T> {
+    Well(T),
+    Panicked(crate::BoxError),
+    /// It takes too long.
+    Left,
+    /// Nothing is to be waited for.
+    Hurried,
 }
 
 fn panicked(error: tokio::task::JoinError) -> crate::BoxError {

@@ -1,6 +1,7 @@
 //! The batch that a task is building, and those that are closed: one transaction each (S2.4).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::glue::{Env, Order, Outputs, RawRecord};
 use crate::task::{BatchId, Layer, merge_by_timestamp};
@@ -33,6 +34,8 @@ pub(super) struct Building {
     /// Timers that fired in it.
     pub(super) fired: u64,
     pub(super) outputs: Outputs,
+    /// How long user code has run for it (S2.8).
+    pub(super) spent: Duration,
     /// The one version of each table that it sees, from its first round on (S9.1).
     pub(super) env: Option<Env>,
 }

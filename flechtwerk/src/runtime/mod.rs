@@ -32,6 +32,7 @@ mod timing;
 mod token;
 mod topic_watch;
 mod transaction;
+mod turns;
 mod watchdog;
 mod whole;
 mod worker;

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -54,6 +55,8 @@ pub(super) struct OfBatch {
     pub(super) budget: usize,
     /// What is known of time.
     pub(super) times: Times,
+    /// How long user code has run for it so far.
+    pub(super) spent: Duration,
 }
 
 /// Why a round did not start.
@@ -79,14 +82,14 @@ pub(super) fn start(
     store: Option<&dyn Store>,
     batch: OfBatch,
 ) -> Result<Running, NotStarted> {
-    let OfBatch { env, mut outputs, budget, times } = batch;
+    let OfBatch { env, mut outputs, budget, times, spent } = batch;
     let Taken { records, keys: timers, due } = taken;
     // Key functions are user code as well.
     let place = match timers.is_empty() {
         true => messages::places(context, partition, &records),
         false => messages::due_timers(partition),
     };
-    context.watchdog.start(partition, place);
+    context.watchdog.start(partition, place, spent);
     host::round(partition, &records);
     let keys = match context.info.custom_key {
         true => Some(custom_keys(context, &records).map_err(NotStarted::Failed)?),

@@ -89,8 +89,11 @@ pub(crate) fn run(plan: Plan, pool: Pool, started: impl FnOnce(Stopper)) -> Resu
     let ended = end_all(result, &mut stages, &notices, shutdown_timeout);
     leave(&stages, stay && ended.is_ok());
     tables.stop();
-    pool.close();
+    // Nobody holds them any more then, so that each is dropped when it is its turn, and while the runtime is there.
+    stages.iter().for_each(|stage| stage.context().shared.let_go());
+    let hurried = pool.close(|| is_stopped_again(&notices));
     close(stages, lag);
+    let ended = ended.and_then(|()| if hurried { Err(second_signal()) } else { Ok(()) });
     ended.map_err(|failure| RunError(failure.message))
 }
 
@@ -114,7 +117,7 @@ pub(crate) fn run_simulated(
 }
 
 /// Ends all stages, cleanly if nothing has failed.
-fn end_all(
+pub(super) fn end_all(
     result: Result<(), Failure>,
     stages: &mut [StageInstance],
     notices: &Receiver<Notice>,
@@ -137,6 +140,17 @@ fn end_all(
             Err(failure)
         }
     }
+}
+
+#[cfg(feature = "kafka")]
+/// A further signal has come: nothing is waited for any more.
+fn is_stopped_again(notices: &Receiver<Notice>) -> bool {
+    notices.try_iter().any(|notice| {
+        if let Notice::Failed(failure) = &notice {
+            tracing::error!("{}", failure.message);
+        }
+        matches!(notice, Notice::Stop)
+    })
 }
 
 #[cfg(feature = "kafka")]
@@ -291,6 +305,10 @@ fn supervise(stages: &mut [StageInstance], notices: &Receiver<Notice>) -> Result
     }
 }
 
+fn second_signal() -> Failure {
+    Failure::new("stopped at once by a second signal")
+}
+
 /// Why a clean stop is none.
 struct Unclean {
     failure: Failure,
@@ -312,6 +330,14 @@ fn end(
     clean: Option<Duration>,
     until: Instant,
 ) -> Result<(), Unclean> {
+    // After a failure a further one, of a task or of a membership, does not cut short what is awaited.
+    let failed = |failure: Failure| match clean {
+        Some(_) => Err(Unclean::from(failure)),
+        None => {
+            tracing::error!("{}", failure.message);
+            Ok(())
+        }
+    };
     stages.iter_mut().for_each(|stage| stage.stop(clean.is_some()));
     while !stages.iter().all(StageInstance::is_stopped) {
         let left = until.saturating_duration_since(host::now());
@@ -327,16 +353,16 @@ fn end(
             };
         }
         match host::receive(notices, left.min(TICK)) {
-            Ok(Notice::Group { stage, event }) => stages[stage].group(event)?,
+            Ok(Notice::Group { stage, event }) => {
+                if let Err(failure) = stages[stage].group(event) {
+                    failed(failure)?;
+                }
+            }
             Ok(Notice::Ended { stage, partition }) => stages[stage].ended(partition),
             Ok(Notice::Running { stage, partition, running }) => stages[stage].running(partition, running),
-            Ok(Notice::Failed(failure)) if clean.is_some() => return Err(failure.into()),
-            Ok(Notice::Failed(failure)) => tracing::error!("{}", failure.message),
+            Ok(Notice::Failed(failure)) => failed(failure)?,
             Ok(Notice::Stop) => {
-                return Err(Unclean {
-                    failure: Failure::new("stopped at once by a second signal"),
-                    at_once: true,
-                });
+                return Err(Unclean { failure: second_signal(), at_once: true });
             }
             Err(_) => {}
         }

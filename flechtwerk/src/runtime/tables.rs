@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -142,7 +142,7 @@ impl Tables {
     /// What a stage shares: what is in `env`, and its tables.
     pub(super) fn of(&self, info: &StageInfo, env: Env) -> Shared {
         let cells = info.tables().filter_map(|table| self.cells.get(table.topic.name).cloned());
-        Shared { env, tables: cells.collect() }
+        Shared { env: Mutex::new(env), tables: cells.collect() }
     }
 
     /// Ends the reading.
@@ -164,15 +164,26 @@ impl Tables {
 /// What all tasks of a stage look at.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// The resources.
-    env: Env,
+    /// The resources; empty when the process ends.
+    env: Mutex<Env>,
     tables: Vec<Cell>,
 }
 
 impl Shared {
+    fn env(&self) -> MutexGuard<'_, Env> {
+        self.env.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tasks have ended, and the resources are to be closed: threads that only observe and may still look at their stage for
+    /// a moment don't hold them.
+    #[cfg(feature = "kafka")]
+    pub(super) fn let_go(&self) {
+        *self.env() = Env::default();
+    }
+
     /// The resources, and each table as it is now.
     pub(super) fn now(&self) -> Env {
-        let mut env = self.env.clone();
+        let mut env = self.env().clone();
         self.tables.iter().for_each(|cell| env.put(last(cell)));
         env
     }

@@ -13,7 +13,7 @@ use super::batch::{Building, ClosedBatch, Held};
 use super::context::StageContext;
 use super::control::{Control, end_worker, start_worker, thread_died};
 use super::early::Early;
-use super::error::Failure;
+use super::error::{Failure, chain};
 use super::host;
 use super::messages;
 use super::reading::Reading;
@@ -24,11 +24,14 @@ use super::timing::Timing;
 use super::worker::{Report, Work, Worker};
 use crate::glue::{Env, Mark, Outputs, RawRecord, Times};
 use crate::observe::names;
-use crate::port::Store;
+use crate::port::{Store, StoreError};
 use crate::task::{BatchId, Command, Config, Event, FIRST_POSITIONS, Machine, Outcome, Overlay};
 
+mod closing;
 mod firing;
 mod taking;
+#[cfg(test)]
+mod tests;
 mod waking;
 
 /// Looks at the queues now and then even if nothing woke the task.
@@ -270,9 +273,16 @@ impl Task {
             Ok(reading) => self.reading = Some(reading),
             Err(failure) => return self.fail(failure),
         }
-        self.begin_timing();
+        if let Err(error) = self.begin_timing() {
+            // It is restored anew, and until then nothing runs.
+            return self.store_failed(&error);
+        }
         self.notices.running(self.partition, true);
         tracing::info!(stage = self.context.info.name, partition = self.partition, "task is running");
+    }
+
+    fn store_failed(&mut self, error: &StoreError) {
+        self.step(Event::StoreFailed { error: chain(error) });
     }
 
     fn discard(&mut self, keep: Option<BatchId>) {
@@ -321,7 +331,10 @@ impl Task {
             if self.may_take() && self.fire_by_event_time() {
                 continue;
             }
-            self.close_if_due();
+            if self.close_if_due() {
+                // What did not fit into it fires before anything else is taken (S12.2c).
+                continue;
+            }
             if !self.may_take() {
                 break;
             }
@@ -331,7 +344,9 @@ impl Task {
             match self.take() {
                 Ok(records) if records.is_empty() => {
                     self.notice_ends();
-                    break;
+                    if !self.records_had_their_turn() {
+                        break;
+                    }
                 }
                 Ok(records) => self.start(Taken { records, keys: Vec::new(), due: None }),
                 Err(failure) => return self.fail(failure),
@@ -355,7 +370,8 @@ impl Task {
         let (again, shared) = (&mut self.again, &self.context.shared);
         let env =
             self.building.env.get_or_insert_with(|| again.take().unwrap_or_else(|| shared.now())).clone();
-        let batch = OfBatch { env, outputs, budget, times };
+        let spent = self.building.spent;
+        let batch = OfBatch { env, outputs, budget, times, spent };
         match rounds::start(&self.context, self.partition, taken, &self.overlay, store, batch) {
             Ok(running) => self.running = Some(running),
             Err(error) => {
@@ -372,14 +388,20 @@ impl Task {
     fn finished(&mut self, finished: Finished) {
         self.running = None;
         self.asking = false;
-        self.context.watchdog.stop(self.partition);
+        let spent = self.context.watchdog.stop(self.partition);
         match finished {
             Finished::Asked => {}
             Finished::Done { mut grouped, outputs } => {
                 self.round_limit = (self.round_limit * 2).min(self.context.limits.max_poll_records);
                 self.building.outputs = outputs;
                 self.building.records += grouped.round.records.len();
+                if !grouped.round.records.is_empty() {
+                    self.records_had_their_turn();
+                }
                 self.timers_changed(&mut grouped);
+                if !self.building.is_empty() {
+                    self.building.spent = spent;
+                }
                 let round = &mut grouped.round;
                 self.building.input_bytes += round.records.iter().map(RawRecord::size).sum::<usize>();
                 for bucket in round.buckets.drain(..) {
@@ -400,6 +422,9 @@ impl Task {
             Finished::OverBudget { grouped, outputs } => {
                 // Nothing of the round counts: the batch goes out without it, or the next round takes less.
                 self.building.outputs = outputs;
+                if let Some(timing) = &mut self.timing {
+                    timing.turns.undone();
+                }
                 if self.building.is_empty() {
                     let size = grouped.round.records.len().max(grouped.round.buckets.len());
                     self.round_limit = (size / 2).max(1);
@@ -410,85 +435,6 @@ impl Task {
                 }
             }
             Finished::Failed(failure) => self.fail(failure),
-        }
-    }
-
-    /// Positions that moved by an end-of-partition event alone are committed after a while.
-    fn notice_ends(&mut self) {
-        if let Some(reading) = &mut self.reading {
-            reading.reach_ends(&self.held);
-        }
-        if self.building.is_empty() && self.has_moved() {
-            self.moved.get_or_insert_with(host::now);
-        }
-    }
-
-    /// Positions are ahead of the committed ones, and no batch is on its way to commit others.
-    fn has_moved(&self) -> bool {
-        self.closed.is_empty() && self.is_ahead()
-    }
-
-    /// Positions are ahead of those that the last closed batch commits, or that are committed.
-    fn is_ahead(&self) -> bool {
-        let Some(reading) = &self.reading else { return false };
-        match self.closed.back() {
-            Some(batch) => reading.positions != batch.positions,
-            None => reading
-                .positions
-                .iter()
-                .zip(self.machine.committed())
-                .any(|(now, committed)| Some(*now) != committed),
-        }
-    }
-
-    fn close_if_due(&mut self) {
-        if self.running.is_some() || !self.machine.may_compute() {
-            return;
-        }
-        let now = host::now();
-        let may_commit = self.commit_due().is_none_or(|due| due <= now);
-        let due = !self.building.is_empty() && self.machine.may_send() && may_commit;
-        let idle = self.moved.is_some_and(|since| since + self.context.limits.idle_commit <= now)
-            && self.has_moved();
-        if !self.building.is_empty() && self.is_full() || due || idle {
-            self.close();
-        }
-    }
-
-    fn close(&mut self) {
-        let Some(reading) = &self.reading else { return };
-        let reached = reading.positions.clone();
-        let positions = reading.to_commit(self.building.is_empty());
-        let outputs = std::mem::take(&mut self.spare_outputs);
-        let building = std::mem::replace(&mut self.building, Building { outputs, ..Building::default() });
-        let layer = self.close_layer();
-        let id = self.next_id;
-        self.next_id += 1;
-        names::batch_records(self.context.info.name, self.partition).record(building.records as f64);
-        self.closed.push_back(Arc::new(ClosedBatch {
-            id,
-            outputs: building.outputs,
-            positions: reached,
-            layer: Arc::new(layer),
-            records: building.records,
-            fired: building.fired,
-            page: None,
-            env: building.env,
-        }));
-        self.moved = None;
-        self.step(Event::Closed { id, positions });
-    }
-
-    /// After a stop: the last batch is closed once its round is done, and that is all.
-    fn drain_if_stopping(&mut self) {
-        if !self.stopping || self.running.is_some() || self.machine.is_ended() {
-            return;
-        }
-        if self.machine.is_live() && self.closed.len() < 2 && (!self.building.is_empty() || self.is_ahead()) {
-            self.close();
-        }
-        if self.building.is_empty() && !self.is_ahead() {
-            self.step(Event::Drained);
         }
     }
 }

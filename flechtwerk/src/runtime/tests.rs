@@ -1,6 +1,7 @@
 //! A whole run against a cluster in memory that does what a test asks of it: what a real one does too seldom.
 
 mod ends;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -51,6 +52,8 @@ type Events = Arc<dyn Fn(GroupEvent) + Send + Sync>;
 struct Inside {
     events: Option<Events>,
     committed: BTreeMap<TopicPartition, Committed>,
+    /// Positions of the commits of records that succeeded.
+    offsets: Vec<i64>,
     /// Of the commits of records; the last one stands for all that follow.
     script: Vec<Commit>,
     /// Commits of records that were tried, and that succeeded.
@@ -272,6 +275,7 @@ impl Producer for Sender {
         match next {
             Commit::Fine | Commit::Held => self.world.with(|inside| {
                 inside.fine += usize::from(!first);
+                inside.offsets.extend(self.offsets.first().map(|one| one.offset).filter(|_| !first));
                 for one in &self.offsets {
                     let (offset, metadata) = (Some(one.offset), one.metadata.clone());
                     inside

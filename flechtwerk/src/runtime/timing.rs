@@ -1,10 +1,9 @@
 //! What a task knows of time (S12.2): stream time, and before when no timer can be due, so that a round asks the store for
 //! timers only where there may be some.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 
+use super::turns::Turns;
 use crate::format::{self, Kind};
 use crate::glue::{RawRecord, Times};
 use crate::port::{Store, StoreError};
@@ -18,10 +17,8 @@ pub(super) struct Timing {
     pub(super) stream_time: Option<i64>,
     /// For each clock: no pending timer is due before, in the store or above it.
     next: [i64; 2],
-    /// The batch being built is one of the wall clock: it takes no records.
-    pub(super) wall_clock: bool,
-    /// When the last such batch was begun.
-    pub(super) last: Option<Instant>,
+    /// When timers of the wall clock may fire.
+    pub(super) turns: Turns,
 }
 
 impl Timing {

@@ -35,9 +35,11 @@ impl Drop for Watched {
 }
 
 impl Watchdog {
-    /// The task starts to run user code.
-    pub(crate) fn start(&self, partition: i32, place: String) {
-        self.lock().insert((partition, 0), Busy { since: host::now(), place });
+    /// The task starts to run user code, in a batch for which some has run that long already. Time between rounds, in which a
+    /// batch waits for the cluster, is not user code's.
+    pub(crate) fn start(&self, partition: i32, place: String, spent: Duration) {
+        let now = host::now();
+        self.lock().insert((partition, 0), Busy { since: now.checked_sub(spent).unwrap_or(now), place });
     }
 
     /// A token calls the extractor's function; `number` tells the calls of one token apart.
@@ -47,16 +49,17 @@ impl Watchdog {
         Watched { watchdog: self.clone(), call }
     }
 
-    /// The task's user code has finished, or was dropped.
-    pub(crate) fn stop(&self, partition: i32) {
-        self.lock().remove(&(partition, 0));
+    /// The task's user code has finished, or was dropped. How long it has run for its batch.
+    pub(crate) fn stop(&self, partition: i32) -> Duration {
+        let busy = self.lock().remove(&(partition, 0));
+        busy.map_or(Duration::ZERO, |busy| host::since(busy.since))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(i32, u64), Busy>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition and place of a round that takes longer than `limit`.
+    /// The partition and place of a round that runs when its batch, or of a call that, has taken longer than `limit`.
     pub(crate) fn overdue(&self, limit: Duration) -> Option<(i32, String)> {
         let busy = self.lock();
         busy.iter()

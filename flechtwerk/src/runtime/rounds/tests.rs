@@ -86,7 +86,8 @@ fn run(
 ) -> Result<Finished, String> {
     let context = Arc::new(context(stage, &Cluster::default(), limits()));
     let times = Times { now: 5, due: DueBy { event_time: Some(1), wall_clock: None }, ..Times::default() };
-    let batch = OfBatch { env: Env::default(), outputs: Outputs::default(), budget: 1 << 20, times };
+    let (env, outputs) = (Env::default(), Outputs::default());
+    let batch = OfBatch { env, outputs, budget: 1 << 20, times, spent: Duration::ZERO };
     let started = start(&context, 0, taken, overlay, store, batch).map_err(|not| match not {
         NotStarted::Store(error) => error,
         NotStarted::Failed(failure) => failure.message,

@@ -10,24 +10,20 @@ use crate::format::ChangelogRecord;
 use crate::glue::StateChange;
 use crate::observe::names;
 use crate::port::StoreError;
-use crate::runtime::error::chain;
 use crate::runtime::host;
 use crate::runtime::rounds::Taken;
 use crate::runtime::timing::Timing;
-use crate::task::{Event, Grouped, Layer};
+use crate::task::{Grouped, Layer};
 use crate::timers::{Clock, DueBy, STREAM_TIME, encode_stream_time, summary, wall_clock};
 
 impl Task {
     /// Reads what the store says of time, if the stage takes timers.
-    pub(super) fn begin_timing(&mut self) {
-        if !self.context.info.takes_timers() {
-            return;
+    pub(super) fn begin_timing(&mut self) -> Result<(), StoreError> {
+        if self.context.info.takes_timers() {
+            self.count_fired(0);
+            self.timing = Some(Timing::begin(self.store.as_deref())?);
         }
-        self.count_fired(0);
-        match Timing::begin(self.store.as_deref()) {
-            Ok(timing) => self.timing = Some(timing),
-            Err(error) => self.step(Event::StoreFailed { error: chain(&error) }),
-        }
+        Ok(())
     }
 
     /// Starts a round of timers that are due by the stream time as it is now. True if it did something.
@@ -48,7 +44,7 @@ impl Task {
             Ok(Firing::Nothing) => return false,
             Ok(Firing::Round(keys, due)) => self.start(Taken { records: Vec::new(), keys, due: Some(due) }),
             Ok(Firing::Close) => self.close(),
-            Err(error) => self.step(Event::StoreFailed { error: chain(&error) }),
+            Err(error) => self.store_failed(&error),
         }
         true
     }
@@ -58,32 +54,40 @@ impl Task {
         let Some(timing) = &mut self.timing else { return Ok(Firing::Nothing) };
         let Some(time) = timing.stream_time else { return Ok(Firing::Nothing) };
         let keys = timing.due(Clock::EventTime, time, room, &self.overlay, self.store.as_deref())?;
-        let wall_clock = timing.wall_clock.then(wall_clock);
-        Ok(Firing::of(keys, DueBy { event_time: Some(time), wall_clock }))
+        let due = DueBy { event_time: Some(time), wall_clock: timing.turns.batch() };
+        Ok(if keys.is_empty() { Firing::Nothing } else { Firing::Round(keys, due) })
     }
 
     fn due_by_wall_clock(&mut self) -> Result<Firing, StoreError> {
         let room = self.room();
         let Some(timing) = &mut self.timing else { return Ok(Firing::Nothing) };
-        let now = wall_clock();
+        let now = host::now();
         let interval = self.context.limits.commit_interval;
-        if timing.wall_clock || timing.last.is_none_or(|last| host::since(last) >= interval) {
-            let keys = timing.due(Clock::WallClock, now, room, &self.overlay, self.store.as_deref())?;
-            if !keys.is_empty() {
-                if !timing.wall_clock && !self.building.is_empty() {
-                    return Ok(Firing::Close);
+        let Some(by) = timing.turns.due_by((wall_clock(), now), interval) else { return Ok(Firing::Nothing) };
+        let keys = timing.due(Clock::WallClock, by, room, &self.overlay, self.store.as_deref())?;
+        let begun = timing.turns.batch().is_some();
+        if keys.is_empty() {
+            timing.turns.none_due();
+            // What was begun is a batch of its own. It is empty where a timer was no longer there to fire.
+            return Ok(match begun {
+                true if self.building.is_empty() => {
+                    timing.turns.closed();
+                    Firing::Nothing
                 }
-                timing.wall_clock = true;
-                timing.last = Some(host::now());
-                let event_time = timing.stream_time;
-                return Ok(Firing::of(keys, DueBy { event_time, wall_clock: Some(now) }));
-            }
+                true => Firing::Close,
+                false => Firing::Nothing,
+            });
         }
-        // What was begun is a batch of its own.
-        match std::mem::take(&mut timing.wall_clock) && !self.building.is_empty() {
-            true => Ok(Firing::Close),
-            false => Ok(Firing::Nothing),
+        if !begun && !self.building.is_empty() {
+            return Ok(Firing::Close);
         }
+        timing.turns.fires(by, keys.len() >= room, now);
+        Ok(Firing::Round(keys, DueBy { event_time: timing.stream_time, wall_clock: Some(by) }))
+    }
+
+    /// A round of records is done, or there are none now. True if timers of the wall clock have waited for that.
+    pub(super) fn records_had_their_turn(&mut self) -> bool {
+        self.timing.as_mut().is_some_and(|timing| timing.turns.records())
     }
 
     /// When the next timer of the wall clock may be due.
@@ -91,7 +95,7 @@ impl Task {
         let timing = self.timing.as_ref()?;
         let wait = timing.next(Clock::WallClock).saturating_sub(wall_clock()).max(0);
         let due = host::now().checked_add(Duration::from_millis(wait as u64))?;
-        Some(timing.last.map_or(due, |last| due.max(last + self.context.limits.commit_interval)))
+        Some(timing.turns.next_at(self.context.limits.commit_interval).map_or(due, |next| due.max(next)))
     }
 
     /// Takes over what a round did to timers.
@@ -136,10 +140,4 @@ enum Firing {
     Round(Vec<Bytes>, DueBy),
     /// The batch must be closed first.
     Close,
-}
-
-impl Firing {
-    fn of(keys: Vec<Bytes>, due: DueBy) -> Firing {
-        if keys.is_empty() { Firing::Nothing } else { Firing::Round(keys, due) }
-    }
 }

@@ -6,6 +6,8 @@ impl Task {
     pub(super) fn is_full(&self) -> bool {
         self.building.size() >= self.context.limits.max_poll_records
             || self.bytes() >= self.context.limits.max_batch_bytes
+            // However long it has to wait until it can be sent, its code is not to be taken for one that hangs (S2.8).
+            || self.building.spent >= self.context.limits.max_batch_time / 2
     }
 
     /// Inputs, buffered outputs and changed state together.

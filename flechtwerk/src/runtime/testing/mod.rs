@@ -3,6 +3,7 @@
 
 mod cluster;
 mod seen;
+mod shelf;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 
 pub(super) use self::cluster::{Cluster, error};
 pub(super) use self::seen::{Seen, seen};
+pub(super) use self::shelf::Shelf;
 use super::context::{Changelog, Limits, StageContext};
 use super::lag::Positions;
 use super::watchdog::Watchdog;

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::stage::StageInstance;
 use super::*;
 
 /// S5.1c: it is awaited, but no longer than `revoke_timeout`; the partition can be used again after that.
@@ -68,6 +69,29 @@ fn after_a_failure_the_commit_under_way_is_awaited_and_the_group_is_left() {
     let text = started.failure();
     assert!(text.contains("stage enrich failed") && text.contains("on purpose"), "{text}");
     assert_eq!(world.with(|inside| (inside.fine, inside.left_after)), (1, Some(1)));
+}
+
+/// S6.1c: a further failure meanwhile, of the membership in a group, is no reason not to await it.
+#[test]
+fn a_second_failure_does_not_cut_short_the_awaiting_of_a_commit() {
+    let world = world(&[Commit::Held], 0);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (sender, notices) = channel();
+    let context = Arc::new(testing::context(&ENRICHES, &world, limits()));
+    let told = super::stage::Notices { stage: 0, sender: sender.clone() };
+    let mut stages = vec![StageInstance::new(context, told, runtime.handle().clone(), Health::default())];
+    let words = TopicPartition { topic: "words".into(), partition: 0 };
+    assert!(stages[0].group(GroupEvent::Assigned(vec![words])).is_ok());
+    world.wait("a commit under way", |inside| inside.tried > 0);
+    // What the supervisor hears comes in order: this before the end of the task, which waits for its commit.
+    let event = GroupEvent::Failed(error(ErrorKind::Fatal, "_FATAL"));
+    assert!(sender.send(super::stage::Notice::Group { stage: 0, event }).is_ok());
+    world.with(|inside| inside.released = true);
+    let first = super::error::Failure::new("the first".to_owned());
+    let ended = super::supervisor::end_all(Err(first), &mut stages, &notices, LONG);
+    assert_eq!(ended.err().map(|failure| failure.message).as_deref(), Some("the first"));
+    assert!(stages[0].is_stopped(), "the end of the task was not awaited");
+    assert_eq!(world.with(|inside| inside.fine), 1);
 }
 
 /// S3.3g: behind the records there may be markers and aborted records. A position that lies behind those is committed

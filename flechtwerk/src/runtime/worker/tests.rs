@@ -1,119 +1,20 @@
 //! The thread of a task, beside a cluster and a store that fail as a test says.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
-use crate::compact::CompactBytes;
 use crate::demo::{Described, MERGE, POLL, SESSIONS};
-use crate::format::ChangelogRecord;
 use crate::glue::{AnyStage, StateChange};
-use crate::port::{BrokerError, ErrorKind, StoreFactory, StoreSize, Watermarks};
+use crate::port::{BrokerError, ErrorKind, Watermarks};
 use crate::runtime::context::Limits;
-use crate::runtime::testing::{Cluster, LONG, context, error, limits, record, seen};
-use crate::store::MemoryStores;
+use crate::runtime::testing::{Cluster, LONG, Shelf, context, error, limits, record, seen};
 use crate::task::{Abort, Overlay};
-use crate::timers::Clock;
 
 static STAGE: Described = Described(&SESSIONS);
 static TWO_INPUTS: Described = Described(&MERGE);
 static EXTRACTS: Described = Described(&POLL);
-
-fn broken(in_use: bool) -> StoreError {
-    StoreError { what: "can't use the store".into(), in_use, source: "as the test says".into() }
-}
-
-/// Stores in memory, until one of them is to fail.
-#[derive(Clone, Default)]
-struct Shelf {
-    stores: Arc<MemoryStores>,
-    /// What the next call fails with: another process holds the store, or it is broken.
-    failing: Arc<Mutex<Option<StoreError>>>,
-    flushes: Arc<AtomicUsize>,
-}
-
-impl Shelf {
-    fn fail(&self, in_use: bool) {
-        *self.failing.lock().unwrap() = Some(broken(in_use));
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        self.failing.lock().unwrap().take().map_or(Ok(()), Err)
-    }
-}
-
-impl StoreFactory for Shelf {
-    fn hold(&self, _: &str) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn open(&self, id: &StoreId, wiped: bool) -> Result<Arc<dyn Store>, StoreError> {
-        self.check()?;
-        Ok(Arc::new(OnShelf { shelf: self.clone(), store: self.stores.open(id, wiped)? }))
-    }
-}
-
-struct OnShelf {
-    shelf: Shelf,
-    store: Arc<dyn Store>,
-}
-
-impl Store for OnShelf {
-    fn stamp(&self) -> Result<Option<String>, StoreError> {
-        self.shelf.check()?;
-        self.store.stamp()
-    }
-
-    fn get_many(&self, keys: &[&[u8]], found: &mut Vec<Option<CompactBytes>>) -> Result<(), StoreError> {
-        self.store.get_many(keys, found)
-    }
-
-    fn apply(&self, changes: &[ChangelogRecord], stamp: &str) -> Result<(), StoreError> {
-        self.shelf.check()?;
-        self.store.apply(changes, stamp)
-    }
-
-    fn restore(&self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
-        self.store.restore(changes)
-    }
-
-    fn restored(&self, stamp: Option<&str>) -> Result<(), StoreError> {
-        self.store.restored(stamp)
-    }
-
-    fn due(
-        &self,
-        clock: Clock,
-        from: i64,
-        visit: &mut dyn FnMut(i64, &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.store.due(clock, from, visit)
-    }
-
-    fn wipe(&self) -> Result<(), StoreError> {
-        self.shelf.check()?;
-        self.store.wipe()
-    }
-
-    fn is_empty(&self) -> Result<bool, StoreError> {
-        self.store.is_empty()
-    }
-
-    fn size(&self) -> StoreSize {
-        StoreSize { timers: 5, ..self.store.size() }
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
-        self.store.for_each(visit)
-    }
-
-    fn flush(&self) -> Result<(), StoreError> {
-        self.shelf.flushes.fetch_add(1, Ordering::SeqCst);
-        self.shelf.check()
-    }
-}
 
 /// A task's thread whose work is done on the test's.
 struct Bench {
