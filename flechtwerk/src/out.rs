@@ -271,7 +271,8 @@ impl<T: Topic> OutRecord<T> {
         OutRecord { headers, ..self }
     }
 
-    /// Sets the timestamp, in milliseconds since the epoch. A negative one fails the stage.
+    /// Sets the timestamp, in milliseconds since the epoch. A negative one fails the stage; 0 is written as 1, since the client takes
+    /// it for the present time.
     pub fn timestamp(self, timestamp: i64) -> Self {
         OutRecord { timestamp: Some(timestamp), ..self }
     }

@@ -49,8 +49,12 @@ impl Stamp {
 impl Case {
     /// Creates the topics with this number of partitions. `binary`: `env!("CARGO_BIN_EXE_rig")`.
     pub fn new(binary: &str, stage: &str, partitions: i32, topics: &[&str]) -> Case {
-        let kafka = Kafka::from_env();
-        let mut rig = Rig::new(&kafka, binary).stage(stage);
+        Case::on(&Kafka::from_env(), binary, stage, partitions, topics)
+    }
+
+    /// The same on another cluster.
+    pub fn on(kafka: &Kafka, binary: &str, stage: &str, partitions: i32, topics: &[&str]) -> Case {
+        let mut rig = Rig::new(kafka, binary).stage(stage);
         let mut named = Vec::new();
         for topic in topics {
             let name = kafka.unique(topic);
@@ -58,7 +62,7 @@ impl Case {
             rig = rig.topic(topic, &name);
             named.push(((*topic).to_owned(), name));
         }
-        Case { kafka, rig, stage: stage.into(), topics: named }
+        Case { kafka: kafka.clone(), rig, stage: stage.into(), topics: named }
     }
 
     /// Adds a flag with a value to the rig.

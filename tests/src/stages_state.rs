@@ -99,8 +99,8 @@ fn is_corrected() -> bool {
 }
 
 /// Sums up what it is told: `delete` removes the state, `same` writes what is there, `grow:BYTES` makes it large and
-/// sends nothing, `wait:FILE` waits for a file, `trace:FILE` leaves a trace in one, `fail` and `panic` fail unless the
-/// program was corrected. All else, and these two then, adds one and sends the sum.
+/// sends nothing, `wait:FILE` waits for a file, `trace:FILE` leaves a trace in one, `fail:FILE` and `panic:FILE` do so
+/// and fail, unless the program was corrected. All else, and these two then, adds one and sends the sum.
 #[transformer(inputs = [Words], state = Sum)]
 pub async fn tally(word: Record<Words>, state: &mut State<Sum>, out: &mut Out<Joined>) -> flechtwerk::Result {
     let (command, argument) = word.value.split_once(':').unwrap_or((&word.value, ""));
@@ -124,8 +124,13 @@ pub async fn tally(word: Record<Words>, state: &mut State<Sum>, out: &mut Out<Jo
             return Ok(());
         }
         "trace" => leave_trace(argument)?,
-        "fail" if !is_corrected() => return Err(Refused(std::io::Error::other("it was asked for")).into()),
-        "panic" if !is_corrected() => panic!("it was asked for, too"),
+        "fail" | "panic" if !is_corrected() => {
+            leave_trace(argument)?;
+            if command == "panic" {
+                panic!("it was asked for, too");
+            }
+            return Err(Refused(std::io::Error::other("it was asked for")).into());
+        }
         _ => {}
     }
     let sum = state.get_or_insert_default();

@@ -313,6 +313,29 @@ fn records_that_expire() {
     trial.finish(&mut instance);
 }
 
+/// S6.2g: the coordinator is well, and an output takes no records for longer than `--broker-timeout`, as where its partition has no
+/// leader. Each transaction is aborted as it should be; the process stops all the same, and says why; the next one goes on.
+#[test]
+fn records_that_nobody_takes() {
+    let mut trial = impatient().with(|rig| rig.arg("--broker-timeout", "5s"));
+    let mut instance = trial.start();
+    trial.process(3);
+    let refused = trial.producer(Api::Produce).always().answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    trial.write(1);
+    wait_fired(&refused, 1);
+    assert_eq!(instance.wait(STOP), 1, "log:\n{}", instance.log());
+    let log = instance.log();
+    assert!(logged(&instance, "a transaction was aborted: Other") > 0, "the abort succeeds:\n{log}");
+    assert!(logged(&instance, "starts anew") > 0, "it is sent again:\n{log}");
+    let error = log.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    for part in ["could not send a transaction of partition 0 within --broker-timeout (5s)", "have a leader"]
+    {
+        assert!(error.contains(part), "{part:?} in:\n{log}");
+    }
+    refused.remove();
+    trial.process_with_another(3);
+}
+
 /// S3.7a: records of an aborted transaction arrive when the next one is open. None of them gets into it.
 #[test]
 fn records_that_arrive_in_the_next_transaction() {

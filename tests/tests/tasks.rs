@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flechtwerk_tests::job::logged;
 use flechtwerk_tests::kafka::Write;
-use flechtwerk_tests::{Case, STOP, Seen, wait_for};
+use flechtwerk_tests::probe::ANY_PORT;
+use flechtwerk_tests::{Case, Probe, STOP, Seen, wait_for};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
@@ -93,7 +95,7 @@ impl Drop for Stranger {
 
 #[test]
 fn a_task_that_lacks_an_input_does_not_start() {
-    let case = Case::new(RIG, "join", 2, &["profiles", "words", "joined"]);
+    let case = Case::new(RIG, "join", 2, &["profiles", "words", "joined"]).arg(ANY_PORT.0, ANY_PORT.1);
     let on = |partition| Write { partition: Some(partition), ..Write::new("a", "x") };
     case.kafka.write(case.topic("words"), [on(0), on(1)]);
     let mut stranger = Stranger::join(&case, "words");
@@ -105,6 +107,12 @@ fn a_task_that_lacks_an_input_does_not_start() {
     let of = |topic: &str| case.kafka.committed(&case.application_id(), case.topic(topic));
     wait_for("the complete task commits", || of("words").values().any(|(at, _)| *at == 1));
     assert_eq!(joined.wait(1).len(), 1);
+    // It is counted, once for each assignment that it was incomplete in.
+    let of_incomplete = "not every input's partition of this number is assigned here";
+    wait_for("it is counted", || {
+        let counted = Probe::of(&instance).metric("flechtwerk_incomplete_tasks_total", "stage=\"join\"");
+        counted == Some(logged(&instance, of_incomplete) as f64)
+    });
     // Nothing is committed for it: it was not fenced, and has not read.
     assert_eq!((of("words").len(), of("profiles").len()), (1, 1));
     stranger.leave();

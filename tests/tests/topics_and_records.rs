@@ -204,6 +204,18 @@ fn partition_timestamp_and_headers_of_an_output_can_be_set() {
     assert_eq!(instance.terminate(STOP), 0);
 }
 
+/// S1.5f: to the client it is no time, and means the present one.
+#[test]
+fn the_time_0_is_not_now() {
+    let case = Case::new(RIG, "place_output", 1, &["words", "joined"]);
+    case.write("words", &[("key", "0:0"), ("key", "0:1"), ("key", "0:2")]);
+    let joined = case.observe("joined");
+    let mut instance = case.rig.start();
+    let seen: Vec<_> = joined.wait(3).iter().map(|one| one.timestamp).collect();
+    assert_eq!(seen, [1, 1, 2]);
+    assert_eq!(instance.terminate(STOP), 0);
+}
+
 #[test]
 fn an_output_that_can_not_be_encoded_stops_the_stage_naming_the_record() {
     let case = Case::new(RIG, "ratio", 1, &["words", "ratios"]);

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use flechtwerk_dev_broker::{Api, DevBroker};
 use flechtwerk_tests::kafka::{Write, send};
-use flechtwerk_tests::{Case, Observer, STOP, Seen, wait_for};
+use flechtwerk_tests::{Case, Kafka, Observer, STOP, Seen, wait_for};
 use rdkafka::producer::Producer;
 
 const RIG: &str = env!("CARGO_BIN_EXE_rig");
@@ -125,6 +126,35 @@ fn no_transaction_is_open_while_user_code_runs() {
     assert_eq!(stable, end);
     gate.open();
     joined.wait(3);
+    assert_eq!(instance.terminate(STOP), 0);
+}
+
+/// A transaction begins with the positions, which nobody sees at the topics: so here by what the producer asks for.
+#[test]
+fn nothing_of_a_transaction_is_asked_for_while_user_code_runs() {
+    let broker = DevBroker::builder().start().expect("a broker");
+    let kafka = Kafka { brokers: broker.bootstrap() };
+    let case = Case::on(&kafka, RIG, "tally", 1, &["words", "joined"]);
+    // The commit of a first start is done.
+    assert_eq!(case.start().terminate(STOP), 0);
+    let id = format!("{}-0", case.application_id());
+    let of_transactions =
+        [Api::AddOffsetsToTxn, Api::AddPartitionsToTxn, Api::TxnOffsetCommit, Api::Produce, Api::EndTxn];
+    let asked = || {
+        broker.requests().count_where(|request| {
+            request.transactional_id.as_deref() == Some(&id) && of_transactions.contains(&request.api)
+        })
+    };
+    let before = asked();
+    assert!(before > 0, "the commit of the first start");
+    let gate = case.gate("gate");
+    case.write("words", &[("a", "x"), ("b", "grow:10"), ("a", "x"), ("gate", &gate.value())]);
+    let mut instance = case.rig.start();
+    gate.wait_arrived();
+    assert_eq!(asked(), before);
+    gate.open();
+    case.wait_committed("words", 4);
+    assert!(asked() > before, "the batch was sent");
     assert_eq!(instance.terminate(STOP), 0);
 }
 

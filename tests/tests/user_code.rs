@@ -44,11 +44,13 @@ fn fails(command: &str, message: &str) {
     let joined = case.observe("joined");
     let mut instance = case.start();
     let words = case.topic("words");
+    let traces = case.rig.dir().join("traces");
+    let fails = format!("{command}:{}", traces.display());
     case.kafka.write(words, [on(1, "x"), on(0, "x"), on(0, &gate.value())]);
     // Both partitions have one sum committed, or will have it once the gate is open.
     gate.wait_arrived();
     wait_for("the other partition's commit", || case.committed_of("words", 1).is_some_and(|(at, _)| at == 1));
-    case.kafka.write(words, [on(0, "x"), on(0, "x"), on(0, command), on(0, "x")]);
+    case.kafka.write(words, [on(0, "x"), on(0, "x"), on(0, &fails), on(0, "x")]);
     instance.wait_fetched(words, 0, 5);
     gate.open();
     assert_eq!(instance.wait(STOP), 1);
@@ -60,6 +62,9 @@ fn fails(command: &str, message: &str) {
     } else {
         assert!(log.contains(&(message + "it was asked for, too")), "the panic's message in\n{log}");
     }
+
+    // It was called once: nothing has tried again (S6.1a).
+    assert_eq!(std::fs::read(&traces).expect("the traces of the calls").len(), 1);
 
     // Nothing of the batch is there, whole batches before it are, and so is the other partition's.
     let (offset, _) = case.committed_of("words", 0).expect("committed");

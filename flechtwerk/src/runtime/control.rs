@@ -96,3 +96,32 @@ pub(super) async fn end_worker(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::context::Limits;
+    use super::super::testing::{Cluster, LONG, context, limits};
+    use super::*;
+    use crate::demo::{COUNT, Described};
+
+    static COUNTS: Described = Described(&COUNT);
+
+    /// S5.1c, S6.1c
+    #[test]
+    fn what_is_in_flight_has_a_limit_of_its_own_for_each_end() {
+        let revoke_timeout = Duration::from_millis(1_234);
+        let context = context(&COUNTS, &Cluster::default(), Limits { revoke_timeout, ..limits() });
+        assert!(revoke_timeout < LONG);
+        for (control, limit) in [
+            (Control::Assigned { mine: false }, Some(revoke_timeout)),
+            (Control::Halt, Some(Duration::from_secs(10))),
+            // A clean stop has the time of the process, and the rest ends nothing, or at once.
+            (Control::Stop, None),
+            (Control::Assigned { mine: true }, None),
+            (Control::Revoked, None),
+            (Control::Lost, None),
+        ] {
+            assert_eq!(control.limit(&context), limit, "{control:?}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use super::error::Failure;
 use super::host;
 use crate::duration::duration_text;
 use crate::naming::list;
-use crate::task::Outcome;
+use crate::task::{Abort, Outcome};
 
 /// Time limit of one question to the cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Patience {
     /// In a row, those that the broker ended because they took too long.
     overran: u32,
-    /// Since when every transaction has failed, each on a producer of its own, and how many.
+    /// Since when every transaction has failed, and how many.
     failing: Option<(Instant, u32)>,
 }
 
@@ -61,7 +61,9 @@ impl Patience {
     }
 
     /// What can't be sent within `broker_timeout` can't for a reason: a topic is gone, a partition has no leader, or
-    /// the brokers can't be reached. It takes one long attempt and one more, or many short ones.
+    /// the brokers can't be reached. It takes one long attempt and one more, or many short ones. How it fails makes no
+    /// difference: where the coordinator is well and a partition is not, records expire and the abort succeeds, or the
+    /// broker ends the transaction first. Topics that are not known have a clock of their own.
     pub(super) fn check_progress(
         &mut self,
         context: &StageContext,
@@ -71,10 +73,19 @@ impl Patience {
         cancel: &Cancel,
     ) -> Result<(), Failure> {
         let limit = context.limits.broker_timeout;
-        let (Outcome::Dead { error, fenced: false } | Outcome::Unknown { error, fenced: false }) = outcome
-        else {
-            self.failing = None;
-            return Ok(());
+        let overran = took >= context.limits.transaction_timeout;
+        let error = match outcome {
+            Outcome::Dead { error, fenced } | Outcome::Unknown { error, fenced } if overran || !fenced => {
+                error
+            }
+            Outcome::Aborted { why: Abort::Other(error), .. } => error,
+            // No failure, and none that is over: the group has moved on before anything was produced.
+            Outcome::Aborted { why: Abort::Generation, .. } => return Ok(()),
+            // It got through, or another owner has come, of which the wait for an assignment takes care (S4.7).
+            Outcome::Committed { .. } | Outcome::Dead { .. } | Outcome::Unknown { .. } => {
+                self.failing = None;
+                return Ok(());
+            }
         };
         if cancel.is_cancelled() {
             return Ok(());
@@ -92,7 +103,7 @@ impl Patience {
         let gone: Vec<&Arc<str>> = context.names.outputs.iter().chain(changelog).filter(is_gone).collect();
         let why = match gone.is_empty() {
             true => "see whether the brokers are up and can be reached, and whether all partitions of its outputs and of \
-                     its changelog have a leader, then start again"
+                     its changelog have a leader and enough in-sync replicas (min.insync.replicas), then start again"
                 .to_owned(),
             false => format!(
                 "{} was there when this process started, so somebody has deleted it; `check` says what to do",
@@ -124,6 +135,14 @@ mod tests {
 
     fn unknown(fenced: bool) -> Outcome {
         Outcome::Unknown { fenced, error: "as the test says".into() }
+    }
+
+    fn aborted(why: Abort) -> Outcome {
+        Outcome::Aborted { why, suspect: false }
+    }
+
+    fn expired() -> Outcome {
+        aborted(Abort::Other("as the test says".into()))
     }
 
     fn context_of(cluster: &Cluster, broker_timeout: Duration) -> StageContext {
@@ -188,9 +207,10 @@ mod tests {
         // Not the first, however long it took.
         let (context, mut patience) = (context_of(&cluster, Duration::ZERO), Patience::default());
         assert_eq!(check(&mut patience, &context, &dead(false), OVER), None);
-        // What succeeds or is ended by the broker is no part of it.
+        // What succeeds or is ended by another owner is no part of it.
+        let short = OVER - Duration::from_nanos(1);
         for other in [Outcome::Committed { suspect: false }, dead(true), unknown(true)] {
-            assert_eq!(check(&mut patience, &context, &other, OVER), None);
+            assert_eq!(check(&mut patience, &context, &other, short), None);
             assert_eq!(check(&mut patience, &context, &dead(false), OVER), None);
         }
         // A limit of nothing is over at once.
@@ -200,6 +220,40 @@ mod tests {
         let cancel = Cancel::default();
         cancel.cancel();
         assert!(patience.check_progress(&context, 3, &dead(false), OVER, &cancel).is_ok());
+    }
+
+    /// S6.2g: where a partition has no leader and the coordinator is well, each abort succeeds, or the broker ends the transaction.
+    #[test]
+    fn transactions_that_keep_aborting_stop_the_process() {
+        let cluster = Cluster::default();
+        let ways = [expired(), dead(false), unknown(false), dead(true), unknown(true)];
+        for (first, second) in ways.iter().flat_map(|first| ways.iter().map(move |second| (first, second))) {
+            let (context, mut patience) = (context_of(&cluster, OVER), Patience::default());
+            assert_eq!(check(&mut patience, &context, first, OVER), None, "it is sent again: {first:?}");
+            // The group moved on in between, which is no failure and mends none.
+            assert_eq!(check(&mut patience, &context, &aborted(Abort::Generation), OVER), None);
+            let text = check(&mut patience, &context, second, OVER);
+            let text = text.unwrap_or_else(|| panic!("{first:?} and {second:?}"));
+            for part in ["as the test says", "of its outputs and of its changelog have a leader"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        // However often the group moves on.
+        let (context, mut patience) = (context_of(&cluster, Duration::ZERO), Patience::default());
+        for _ in 0..5 {
+            assert_eq!(check(&mut patience, &context, &aborted(Abort::Generation), OVER), None);
+        }
+        // Many short ones are nothing yet.
+        let (context, mut patience) = (context_of(&cluster, LONG), Patience::default());
+        for _ in 0..5 {
+            assert_eq!(check(&mut patience, &context, &expired(), Duration::ZERO), None);
+        }
+        // One that got through is the end of it.
+        let (context, mut patience) = (context_of(&cluster, Duration::ZERO), Patience::default());
+        for _ in 0..5 {
+            assert_eq!(check(&mut patience, &context, &expired(), OVER), None);
+            assert_eq!(check(&mut patience, &context, &Outcome::Committed { suspect: false }, OVER), None);
+        }
     }
 
     #[test]

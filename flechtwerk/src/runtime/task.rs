@@ -226,8 +226,8 @@ impl Task {
             tracing::debug!(stage = self.context.info.name, partition = self.partition, ?command, "next");
             match command {
                 Command::Wait => self.wait_until = Some(host::now() + self.context.limits.heartbeat_interval),
-                Command::Fence => self.worker.ask(Work::Fence),
-                Command::DropProducer => self.worker.ask(Work::DropProducer),
+                Command::Fence => self.worker.fence(),
+                Command::DropProducer => self.worker.drop_producer(),
                 Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),
                 Command::ReadChangelogEnd => self.worker.ask(Work::ReadChangelogEnd),
                 Command::OpenStore { wiped } => {

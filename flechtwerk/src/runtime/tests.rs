@@ -42,6 +42,8 @@ enum Commit {
     Unknown,
     /// It is not done, however often it is asked for.
     Late,
+    /// Records were not delivered in time.
+    Expired,
     /// It is done when the test says so.
     Held,
 }
@@ -289,6 +291,7 @@ impl Producer for Sender {
                 Err(error(ErrorKind::Fenced, "INVALID_PRODUCER_EPOCH"))
             }
             Commit::Late => Err(error(ErrorKind::TimedOut, "_TIMED_OUT")),
+            Commit::Expired => Err(error(ErrorKind::Abortable, "_MSG_TIMED_OUT")),
             Commit::Unknown => {
                 let text = "topic `alerts` does not exist".to_owned();
                 Err(BrokerError { text, ..error(ErrorKind::Hopeless, "UNKNOWN_TOPIC_OR_PART") })
@@ -482,4 +485,15 @@ fn topics_that_are_deleted_stop_the_process_naming_them() {
     for part in ["stage count", "changelog demo-count-changelog/0", "deleted it"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// S6.2g: the coordinator is well, so that each one is aborted and the task starts anew.
+#[test]
+fn a_stage_whose_transactions_keep_aborting_stops() {
+    let world = world(&[Commit::Expired], 0);
+    let text = start(&world, &ENRICHES, Duration::from_millis(50)).failure();
+    for part in ["could not send a transaction of partition 0", "_MSG_TIMED_OUT", "have a leader"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(world.with(|inside| inside.tried) > 1, "it is sent again");
 }

@@ -197,8 +197,8 @@ impl Token {
                 Command::Wait => {
                     self.wait_until = Some(Instant::now() + self.context.limits.heartbeat_interval)
                 }
-                Command::Fence => self.worker.ask(Work::Fence),
-                Command::DropProducer => self.worker.ask(Work::DropProducer),
+                Command::Fence => self.worker.fence(),
+                Command::DropProducer => self.worker.drop_producer(),
                 Command::ReadOffsets => self.worker.ask(Work::ReadOffsets),
                 Command::ReadChangelogEnd => self.worker.ask(Work::ReadChangelogEnd),
                 Command::OpenStore { wiped } => {

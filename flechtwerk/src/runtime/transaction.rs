@@ -48,6 +48,10 @@ pub(super) fn send(
     let end_txn_sent = producer.unanswered().sent_end_txn > before.sent_end_txn;
     // The checks of the start have seen every topic, so one that a broker does not know may be known to it in a moment.
     let since = error.is_unknown_topic().then(|| *unknown.get_or_insert_with(host::now));
+    // A group that moves on is noticed before anything is produced, and says nothing of topics.
+    if since.is_none() && error.kind != ErrorKind::Generation {
+        *unknown = None;
+    }
     match error.kind {
         ErrorKind::Hopeless
             if since.is_some_and(|since| host::since(since) < context.limits.broker_timeout) =>

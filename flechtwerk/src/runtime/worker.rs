@@ -32,16 +32,34 @@ const REDO_PAUSE: Duration = Duration::from_millis(20);
 
 /// What the thread is asked to do; each but `DropProducer` is answered with a report.
 pub(super) enum Work {
-    Fence,
+    /// `unwanted`: something has overtaken it.
+    Fence {
+        unwanted: Cancel,
+    },
     DropProducer,
     ReadOffsets,
     ReadChangelogEnd,
-    OpenStore { wiped: bool },
-    Restore { end: i64, stamp: Option<String> },
+    OpenStore {
+        wiped: bool,
+    },
+    Restore {
+        end: i64,
+        stamp: Option<String>,
+    },
     ReadRanges,
-    Send { batch: Arc<ClosedBatch>, stamp: Stamp, positions: Vec<i64>, paced: bool },
-    Apply { batch: Arc<ClosedBatch>, stamp: Stamp },
-    Quit { flush: bool },
+    Send {
+        batch: Arc<ClosedBatch>,
+        stamp: Stamp,
+        positions: Vec<i64>,
+        paced: bool,
+    },
+    Apply {
+        batch: Arc<ClosedBatch>,
+        stamp: Stamp,
+    },
+    Quit {
+        flush: bool,
+    },
 }
 
 /// What comes back.
@@ -66,6 +84,8 @@ pub(super) enum Report {
 pub(super) struct Worker {
     work: Sender<Work>,
     pub(super) cancel: Cancel,
+    /// Ends the fence that was asked for last.
+    fencing: Cancel,
 }
 
 impl Worker {
@@ -91,7 +111,20 @@ impl Worker {
         };
         let name = format!("{}/{partition}", thread.context.info.name);
         host::thread(name, move || thread.run(&queue))?;
-        Ok(Worker { work, cancel })
+        Ok(Worker { work, cancel, fencing: Cancel::default() })
+    }
+
+    /// Asks for a fence. One that is still tried is given up for it.
+    pub(super) fn fence(&mut self) {
+        self.fencing.cancel();
+        self.fencing = Cancel::default();
+        self.ask(Work::Fence { unwanted: self.fencing.clone() });
+    }
+
+    /// Asks for the end of the producer, and of a fence that is still tried: nobody waits for it any more.
+    pub(super) fn drop_producer(&mut self) {
+        self.fencing.cancel();
+        self.ask(Work::DropProducer);
     }
 
     /// Hands work over. A thread that has gone has said so, or reports a failure: nothing is lost by ignoring it.
@@ -114,7 +147,7 @@ struct Thread {
     reports: UnboundedSender<Report>,
     producer: Option<Box<dyn Producer>>,
     store: Option<Arc<dyn Store>>,
-    /// How often in a row transactions took too long.
+    /// What became of the last transactions. Of the thread, and so of the task, however often that starts anew.
     patience: Patience,
     /// What was committed before the fence; kept only by a flaw.
     early: Option<Vec<CommittedInput>>,
@@ -167,7 +200,7 @@ impl Thread {
 
     fn carry_out(&mut self, work: Work) -> Result<(), Failure> {
         match work {
-            Work::Fence => self.fence(),
+            Work::Fence { unwanted } => self.fence(&unwanted),
             Work::DropProducer => {
                 self.producer = None;
                 Ok(())
@@ -397,7 +430,9 @@ impl Thread {
             transaction::send(&self.context, &mut **producer, &transaction, &self.cancel, &mut self.unknown)?;
         let took = host::since(began);
         self.patience.check_duration(&self.context, &outcome, took, &batch)?;
-        self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
+        if self.unknown.is_none() {
+            self.patience.check_progress(&self.context, partition, &outcome, took, &self.cancel)?;
+        }
         match &outcome {
             Outcome::Committed { suspect } => {
                 names::commit_seconds(stage, partition).record(took.as_secs_f64());

@@ -148,9 +148,15 @@ fn open(folder: &Folder, options: &Options) -> Result<DB, StoreError> {
     let column_family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, options.clone());
     DB::open_cf_descriptors(options, &folder.path, [column_family]).map_err(|source| {
         // A tool of RocksDB's own takes this lock and not ours.
-        let in_use = source.kind() == rocksdb::ErrorKind::IOError && source.as_ref().contains("lock");
-        StoreError { in_use, ..folder.error("open", source) }
+        StoreError { in_use: is_locked(source.as_ref()), ..folder.error("open", source) }
     })
+}
+
+/// True if it is RocksDB's lock that can't be taken. Only how the error begins says so: behind that stands the path, which may hold
+/// any word.
+fn is_locked(error: &str) -> bool {
+    let of_lock = ["IO error: While lock file: ", "IO error: lock hold by current process, "];
+    of_lock.iter().any(|beginning| error.starts_with(beginning))
 }
 
 /// True if nothing was ever written.

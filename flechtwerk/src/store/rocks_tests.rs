@@ -224,6 +224,53 @@ fn a_folder_that_a_tool_has_open_is_in_use() {
     );
 }
 
+/// S4.8d: what RocksDB says of damage holds the path, whose words say nothing.
+#[test]
+fn damage_in_a_folder_named_after_locks_is_not_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let state_dir = dir.path().join("While lock file: lock hold by current process");
+    let id = suite::id("block-count", 0);
+    let count = files(&filled(&state_dir, &id)).len();
+    let mut said = Vec::new();
+    for n in 0..count {
+        let Some(file) = files(&filled(&state_dir, &id)).into_iter().nth(n) else { continue };
+        fs::remove_file(&file).unwrap();
+        // Neither to be read nor to be written anew.
+        fs::create_dir(&file).unwrap();
+        let opened =
+            RocksStores::new(&state_dir).open(&id, false).and_then(|store| assert_consistent(&*store));
+        let Err(error) = opened else { continue };
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(!error.in_use, "{name}: {}", error.source);
+        said.push((name, error.source.to_string()));
+    }
+    let is_of_manifest =
+        |(name, text): &(String, String)| name.starts_with("MANIFEST") && text.starts_with("IO error: ");
+    assert!(said.iter().any(is_of_manifest), "{said:?}");
+}
+
+/// What RocksDB says of a lock that is held elsewhere is not what it says of its own.
+#[test]
+fn a_folder_that_a_tool_of_another_process_has_open_is_in_use() {
+    let id = suite::id("app", 0);
+    if let Ok(folder) = std::env::var(CHILD) {
+        let _tool = DB::open_default(folder).unwrap();
+        say("open");
+        // Until the parent closes the pipe.
+        io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = filled(dir.path(), &id);
+    let (mut child, mut said) =
+        spawn("a_folder_that_a_tool_of_another_process_has_open_is_in_use", folder.to_str().unwrap());
+    assert_eq!(said.next().as_deref(), Some("open"));
+    let error = RocksStores::new(dir.path()).open(&id, false).err().expect("the folder is in use");
+    assert!(error.in_use, "{}", error.source);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
 /// Starts this test binary again with the named test alone; it finds `order` in the variable [`CHILD`].
 fn spawn(test: &str, order: &str) -> (Child, impl Iterator<Item = String>) {
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -61,6 +61,11 @@ impl Cluster {
         self.inside().failures.entry(call).or_default().extend(with);
     }
 
+    /// The next calls of this name succeed.
+    pub(crate) fn forgive(&self, call: &'static str) {
+        self.inside().failures.remove(call);
+    }
+
     /// Behind each call of this name, this is known of unanswered requests.
     pub(crate) fn behind(&self, call: &'static str, unanswered: Unanswered) {
         self.inside().behind.insert(call, unanswered);

@@ -6,18 +6,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::stage::StageInstance;
 use super::*;
 
-/// S5.1c: it is awaited, but no longer than `revoke_timeout`; the partition can be used again after that.
-#[test]
-fn a_commit_under_way_is_awaited_for_the_revoke_timeout_and_no_longer() {
+/// A stage whose partition is taken away and comes back while a commit does not end.
+fn taken_away(revoke_timeout: Duration) -> (World, Started) {
     let world = world(&[Commit::Fine, Commit::Late], 0);
-    let limits = Limits { revoke_timeout: Duration::from_millis(20), ..limits() };
-    let started = start_with(&world, &ENRICHES, &ENRICH, limits);
+    let started = start_with(&world, &ENRICHES, &ENRICH, Limits { revoke_timeout, ..limits() });
     world.wait("a commit that does not end", |inside| inside.tried > 2);
-    let fences = world.with(|inside| inside.fences);
+    assert_eq!(world.with(|inside| inside.fences), 1);
     world.tell(GroupEvent::Assigned(Vec::new()));
     world.tell(GroupEvent::Assigned(vec![TopicPartition { topic: "words".into(), partition: 0 }]));
-    world.wait("the next task of the partition", |inside| inside.fences > fences);
-    started.stopper.stop();
+    (world, started)
+}
+
+/// S5.1c: it is awaited, but no longer than `revoke_timeout`; the partition can be used again after that. The limit is the one
+/// that was set: of two stages, that with the longer one still awaits its commit when the other has given its own up.
+#[test]
+fn a_commit_under_way_is_awaited_for_the_revoke_timeout_and_no_longer() {
+    let (waits, waiting) = taken_away(LONG);
+    let limit = Duration::from_millis(20);
+    let since = Instant::now();
+    let (gives_up, given_up) = taken_away(limit);
+    gives_up.wait("the next task of the partition", |inside| inside.fences > 1);
+    assert!(since.elapsed() >= limit, "not before the limit");
+    assert_eq!(waits.with(|inside| (inside.fences, inside.fine)), (1, 1), "awaited still");
+    // What is awaited counts.
+    waits.with(|inside| inside.script = vec![Commit::Fine]);
+    waits.wait("the next task of the partition", |inside| inside.fences > 1);
+    assert!(waits.with(|inside| inside.fine) >= 2);
+    given_up.stopper.stop();
+    waiting.stopper.stop();
+    waiting.end().unwrap();
 }
 
 /// A stage whose function fails at its second round, while the batch of the first one is being committed.

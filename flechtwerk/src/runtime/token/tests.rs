@@ -119,6 +119,10 @@ fn cursor(state: &CompactBytes) -> usize {
 
 /// Runs a token until the last item is there; gives the number of calls that made a page.
 fn run_to_end(world: &World, items: usize) -> usize {
+    run_within(world, items, limits().broker_timeout)
+}
+
+fn run_within(world: &World, items: usize, broker_timeout: Duration) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, notices) = channel();
     let notices_of = Notices { stage: 0, sender };
@@ -127,6 +131,7 @@ fn run_to_end(world: &World, items: usize) -> usize {
     let limits = Limits {
         commit_interval: Duration::from_millis(1),
         revoke_timeout: Duration::from_millis(100),
+        broker_timeout,
         ..limits()
     };
     let mut context = context(stage, world, limits);
@@ -203,6 +208,19 @@ fn a_token_that_comes_back_goes_on_at_the_cursor() {
     let state = world.state();
     assert_eq!(state.messages, ["0", "1", "2", "3", "4", "5", "6"]);
     assert_eq!(state.fences, 2);
+}
+
+/// S6.2g
+#[test]
+#[should_panic(
+    expected = "could not send a transaction of partition 0 within --broker-timeout (20ms): as the script says"
+)]
+fn pages_that_keep_aborting_stop_the_process() {
+    let world = World::default();
+    world.state().fates.push_back(Fate::Commits);
+    // More than there is time for.
+    world.state().fates.extend(std::iter::repeat_n(Fate::Aborts, 100_000));
+    run_within(&world, 1, Duration::from_millis(20));
 }
 
 proptest! {

@@ -240,6 +240,16 @@ fn a_topic_that_is_not_known_is_waited_for() {
     assert!(sending.unknown.is_some(), "from now on");
     sending.send().unwrap();
     assert_eq!(sending.unknown, None, "it is known again");
+    // A transaction that fails for another reason has not met it, one that the group refused has not come to it.
+    for (kind, kept) in
+        [(ErrorKind::Generation, true), (ErrorKind::Abortable, false), (ErrorKind::Fatal, false)]
+    {
+        let mut sending = Sending::new();
+        sending.unknown = Some(Instant::now());
+        sending.cluster.fail("send_offsets", [error(kind)]);
+        sending.send().unwrap();
+        assert_eq!(sending.unknown.is_some(), kept, "{kind:?}");
+    }
     // For too long; and a limit of nothing is over at once.
     let ms = Duration::from_millis;
     let before = Instant::now().checked_sub(ms(2)).unwrap();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{ASK_LIMIT, Thread, positions};
 use crate::observe::names;
 use crate::port::ErrorKind;
+use crate::runtime::context::Cancel;
 use crate::runtime::error::Failure;
 use crate::runtime::host;
 use crate::task::Event;
@@ -14,8 +15,9 @@ const FENCE_QUIET: Duration = Duration::from_secs(10);
 
 impl Thread {
     /// Fences in short attempts with a fresh producer each: over an open transaction the client would wait for
-    /// half a second otherwise.
-    pub(super) fn fence(&mut self) -> Result<(), Failure> {
+    /// half a second otherwise. No attempt is made once the fence is unwanted: the assignment that asked for it is no
+    /// longer current, and it would shut out the next owner (S4.7).
+    pub(super) fn fence(&mut self, unwanted: &Cancel) -> Result<(), Failure> {
         self.producer = None;
         let context = self.context.clone();
         if flawed!(PositionsBeforeFence) {
@@ -30,7 +32,7 @@ impl Thread {
         let mut limit = Duration::from_millis(100);
         let mut said = host::now();
         loop {
-            if self.cancel.is_cancelled() {
+            if self.cancel.is_cancelled() || unwanted.is_cancelled() {
                 return Ok(());
             }
             let result = context.producers.create(&transactional_id, warm_up).and_then(|mut producer| {
@@ -40,6 +42,7 @@ impl Thread {
                 Ok(producer)
             });
             match result {
+                Ok(_) if unwanted.is_cancelled() => return Ok(()),
                 Ok(producer) => {
                     self.producer = Some(producer);
                     names::fences(context.info.name, self.partition).increment(1);

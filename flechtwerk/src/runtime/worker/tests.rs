@@ -1,6 +1,8 @@
 //! The thread of a task, beside a cluster and a store that fail as a test says.
 
-use std::sync::atomic::Ordering;
+mod fence;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -60,7 +62,7 @@ impl Bench {
     /// With a producer and a store.
     fn ready(stage: &'static dyn AnyStage, limits: Limits) -> Bench {
         let mut bench = Bench::new(stage, limits);
-        bench.ask(Work::Fence);
+        bench.ask(fence());
         bench.ask(Work::OpenStore { wiped: false });
         bench.cluster.calls();
         bench
@@ -93,6 +95,10 @@ fn said(report: Report) -> Said {
 
 fn stamp() -> Stamp {
     Stamp { owner: "a".into(), counter: 1, changelog: Some("id".into()) }
+}
+
+fn fence() -> Work {
+    Work::Fence { unwanted: Cancel::default() }
 }
 
 /// A batch of one change.
@@ -135,8 +141,8 @@ fn a_thread_does_what_it_is_asked_and_serves_its_producer_in_between() {
     let cluster = Cluster::default();
     let (sender, mut reports) = unbounded_channel();
     let context = Arc::new(context(&STAGE, &cluster, limits()));
-    let worker = Worker::start(context, 0, sender).unwrap();
-    worker.ask(Work::Fence);
+    let mut worker = Worker::start(context, 0, sender).unwrap();
+    worker.fence();
     assert!(matches!(next(&mut reports), Said::Event(Event::Fenced { .. })));
     let until = Instant::now() + LONG;
     while cluster.inside().served == 0 {
@@ -156,47 +162,6 @@ fn a_thread_does_what_it_is_asked_and_serves_its_producer_in_between() {
     worker.ask(Work::Quit { flush: true });
     assert_eq!(next(&mut reports), Said::Gone);
     assert_eq!(cluster.inside().producers, 0);
-}
-
-#[test]
-fn a_fence_is_tried_again_for_a_little_longer_each_time() {
-    let mut bench = Bench::new(&STAGE, limits());
-    let kinds = [ErrorKind::TimedOut, ErrorKind::Fatal, ErrorKind::Abortable, ErrorKind::Retriable];
-    bench.cluster.fail("fence", kinds.map(error));
-    let (said, seen) = seen(|| bench.ask(Work::Fence));
-    let [Said::Event(Event::Fenced { owner })] = &said[..] else { panic!("{said:?}") };
-    assert_eq!(owner.len(), 16, "{owner}");
-    let fences: Vec<String> =
-        bench.cluster.calls().into_iter().filter(|call| call.starts_with("fence")).collect();
-    assert_eq!(fences, ["fence 100ms", "fence 200ms", "fence 400ms", "fence 800ms", "fence 1.6s"]);
-    assert_eq!(seen.of("flechtwerk_fences_total"), [1.0]);
-    assert!(seen.warnings < 2, "not for each: {}", seen.warnings);
-    assert_eq!(bench.cluster.inside().producers, 1, "a fresh one for each attempt, and the last one stays");
-    // Each owner has a name of its own.
-    let again = bench.ask(Work::Fence);
-    assert!(
-        matches!(&again[..], [Said::Event(Event::Fenced { owner: other })] if other != owner),
-        "{again:?}"
-    );
-    bench.cluster.calls();
-    bench.ask(Work::DropProducer);
-    assert_eq!(bench.cluster.inside().producers, 0);
-}
-
-#[test]
-fn a_fence_ends_with_the_time_or_the_task_or_where_another_came_after_it() {
-    let mut bench = Bench::new(&STAGE, Limits { broker_timeout: Duration::ZERO, ..limits() });
-    bench.cluster.fail("create", [passing()]);
-    let said = bench.ask(Work::Fence);
-    assert!(failure(&said).contains("stage sessions: can't fence the previous owner"), "{said:?}");
-    let mut bench = Bench::new(&STAGE, limits());
-    bench.cluster.fail("fence", [ErrorKind::Hopeless, ErrorKind::Fenced].map(error));
-    assert!(matches!(&bench.ask(Work::Fence)[..], [Said::Failed(_)]));
-    assert!(matches!(&bench.ask(Work::Fence)[..], [Said::Event(Event::FenceLost { .. })]));
-    bench.thread.cancel.cancel();
-    bench.cluster.calls();
-    assert_eq!(bench.ask(Work::Fence), []);
-    assert!(bench.cluster.calls().is_empty());
 }
 
 #[test]
