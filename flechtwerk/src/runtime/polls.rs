@@ -31,7 +31,7 @@ pub(super) enum Finished {
     Nothing,
     Failed(Failure),
     /// A page to commit; [`Polls::done`] once it is.
-    Page(Page, ClosedBatch),
+    Page(Page, Box<ClosedBatch>),
 }
 
 /// A page whose commit is awaited before its config is polled again.
@@ -226,7 +226,7 @@ impl Polls {
             page: Some(messages::config_place(names, config.record.at())),
             ..ClosedBatch::default()
         };
-        Finished::Page(Page { config, next, ended: now }, batch)
+        Finished::Page(Page { config, next, ended: now }, Box::new(batch))
     }
 
     /// A page is committed and in the store.

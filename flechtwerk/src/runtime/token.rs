@@ -333,7 +333,7 @@ impl Token {
         match finished {
             Finished::Nothing => {}
             Finished::Failed(failure) => self.fail(failure),
-            Finished::Page(finished, batch) => self.pages.push_back(Page { finished, batch }),
+            Finished::Page(finished, batch) => self.pages.push_back(Page { finished, batch: *batch }),
         }
     }
 }
