@@ -383,7 +383,7 @@ mod tests {
         let leases = stage.context.names.leases.iter();
         let at = leases.map(|topic| TopicPartition { topic: topic.clone(), partition: 2 });
         let assigned = GroupEvent::Assigned(at.collect());
-        let failure = stage.group(assigned).err().expect("a failure").message;
+        let failure = stage.group(assigned).expect_err("a failure").message;
         for text in
             ["partition 2 of the config topics", "had 2 partitions", "start all instances of the stage again"]
         {

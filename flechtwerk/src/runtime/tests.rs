@@ -180,10 +180,6 @@ impl Reader for World {
         self.known(TopicNow { id: "id".to_owned(), partitions: 1 })
     }
 
-    fn partitions(&self, _: &Arc<str>, _: Duration) -> Result<i32, BrokerError> {
-        self.known(1)
-    }
-
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
 }
 

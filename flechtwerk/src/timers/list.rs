@@ -107,7 +107,7 @@ pub(crate) fn summary(value: &[u8]) -> Result<Summary, ListError> {
 
 /// See [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub struct Summary {
     pub(crate) count: u64,
     /// By the byte of the clock.
     pub(crate) earliest: [Option<i64>; 2],

@@ -255,10 +255,6 @@ impl Reader for World {
         Ok(TopicNow { id: "id".into(), partitions: 1 })
     }
 
-    fn partitions(&self, _: &Arc<str>, _: Duration) -> Result<i32, BrokerError> {
-        Ok(1)
-    }
-
     fn warm_up(&self, _: &[Arc<str>], _: Duration) {}
 }
 

@@ -2,7 +2,7 @@
 
 mod fence;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
