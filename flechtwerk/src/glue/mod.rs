@@ -31,6 +31,7 @@ pub use policy::{
 };
 pub use resource::*;
 pub use round::*;
+#[cfg(feature = "runtime")]
 pub(crate) use runner::panicked;
 pub use shared::*;
 pub use stage::*;

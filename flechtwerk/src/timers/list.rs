@@ -107,6 +107,7 @@ pub(crate) fn summary(value: &[u8]) -> Result<Summary, ListError> {
 
 /// See [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(unreachable_pub, reason = "a simulation reaches it")]
 pub struct Summary {
     pub(crate) count: u64,
     /// By the byte of the clock.
