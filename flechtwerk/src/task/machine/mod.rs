@@ -160,7 +160,7 @@ impl Machine {
         match event {
             Event::Assigned { mine: true } => self.assigned(&mut out),
             Event::Assigned { mine: false } | Event::Halt => self.leave(&mut out),
-            Event::Revoked => self.revoked(&mut out),
+            Event::Revoked => self.pending = true,
             Event::Lost => self.end(false, &mut out),
             Event::Stop => self.stop(&mut out),
             Event::Drained => {
@@ -314,14 +314,6 @@ impl Machine {
     }
 
     // ---- assignment and end
-
-    /// A fence under way is given up: when it lands, the next owner may have come (S4.7).
-    fn revoked(&mut self, out: &mut Vec<Command>) {
-        self.pending = true;
-        if self.phase == Phase::Fencing {
-            self.fence(out);
-        }
-    }
 
     fn assigned(&mut self, out: &mut Vec<Command>) {
         self.pending = false;

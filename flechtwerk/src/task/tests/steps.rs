@@ -283,27 +283,6 @@ fn no_fence_while_the_next_assignment_is_unknown() {
     assert_eq!(machine.step(Event::Assigned { mine: true }), [Command::Fence]);
 }
 
-/// S4.7a: when it lands, the partition may have another owner already.
-#[test]
-fn a_fence_under_way_is_given_up_when_a_rebalance_begins() {
-    let (mut first, _) = Machine::new(config(Some("id")));
-    let mut again = running();
-    again.step(Event::Closed { id: 1, positions: vec![9] });
-    let outcome = Outcome::Unknown { fenced: false, error: "no answer".into() };
-    assert_eq!(again.step(Event::Sent { id: 1, outcome }), [Command::Fence]);
-    for machine in [&mut first, &mut again] {
-        assert_eq!(machine.step(Event::Revoked), [Command::DropProducer]);
-        assert_eq!(machine.step(Event::Fenced { owner: "c".into() }), [], "it has landed all the same");
-        assert_eq!(machine.step(Event::Waited), []);
-        let mut gone = machine.clone();
-        assert!(gone.step(Event::Assigned { mine: false }).contains(&Command::End { clean: false }));
-        assert_eq!(machine.step(Event::Assigned { mine: true }), [Command::Fence]);
-        assert_eq!(machine.step(Event::Fenced { owner: "d".into() }), [Command::ReadOffsets]);
-    }
-    let offsets = Event::Offsets(vec![committed(7, &stamp("a", 3))]);
-    assert_eq!(again.step(offsets), [send(1, stamp("d", 4), 9, false)], "what was computed stands");
-}
-
 #[test]
 fn a_task_that_is_taken_away_awaits_its_commit_in_flight() {
     let mut machine = running();
