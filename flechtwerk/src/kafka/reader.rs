@@ -204,18 +204,14 @@ impl KafkaQueue {
         }
         let text = format!("reading {place}: {}", error.text);
         let judged = broker_error(NativeError { text, ..error.clone() }, ErrorKind::Retriable);
-        match judged.kind {
-            // A broker that has just started may not know it for a moment, and the client goes on with it by itself.
-            _ if judged.is_unknown_topic() => {
-                source.error(&error);
-                None
-            }
-            ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Generation => {
-                source.error(&error);
-                None
-            }
-            _ => Some(judged),
+        // A broker that has just started may not know the topic for a moment, and the client goes on with it by itself.
+        let passes = judged.is_unknown_topic()
+            || matches!(judged.kind, ErrorKind::Retriable | ErrorKind::TimedOut | ErrorKind::Generation);
+        if !passes {
+            return Some(judged);
         }
+        source.error(&error);
+        None
     }
 }
 
